@@ -166,12 +166,12 @@ func (h *handler) knownServers(health []client.ServerHealth) map[string]*server 
 	}
 	boot := h.client.Bootstrap()
 	for _, s := range boot.Servers {
-		s := at(s.URI)
+		s := at(s.Name())
 		s.Authorities = append(s.Authorities, "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(boot.Authorities)) {
 		for _, s := range boot.Authorities[name].Servers {
-			s := at(s.URI)
+			s := at(s.Name())
 			s.Authorities = append(s.Authorities, name)
 		}
 	}

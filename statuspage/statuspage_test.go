@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -220,6 +221,30 @@ func TestSecrets(t *testing.T) {
 	}
 	if !strings.Contains(r.html("resource?type=Secret&name=s"), "[redacted]") {
 		t.Error("nothing is redacted")
+	}
+}
+
+// What may be secret in the URI of a server is on no page, and a server is one, in use or not.
+// spec: H-3
+func TestSecretsOfServerURI(t *testing.T) {
+	const marker = "MARK3R"
+	servers := func(port string) []bootstrap.ManagementServer {
+		return []bootstrap.ManagementServer{{URI: "dns:///127.0.0.1:" + port + "?token=" + marker, ChannelCreds: bootstrap.Insecure()}}
+	}
+	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{
+		Servers: servers("1"), Authorities: map[string]bootstrap.Authority{"a": {Servers: servers("2")}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {}); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{TB: t, c: c, pages: http.StripPrefix("/debug", statuspage.New(c, statuspage.Config{}))}
+	o := decoded[struct{ Servers []struct{ URI string } }](r, "?format=json")
+	if len(o.Servers) != 2 || strings.Contains(fmt.Sprint(o)+r.html(""), marker) {
+		t.Errorf("%+v\n%s", o, r.html(""))
 	}
 }
 
