@@ -216,6 +216,24 @@ func TestStays(t *testing.T) {
 	})
 }
 
+// What has to stay and is not to be kept idle is looked at once a second.
+//
+// spec: U-6
+func TestStaysBriefly(t *testing.T) {
+	looks := 0
+	c := ondemand.Config[string]{Idle: -1, Stays: func() func(string) bool {
+		looks++
+		return func(string) bool { return looks <= 60 }
+	}}
+	inBubble(t, c, func(t *testing.T, r *rig) {
+		r.use("a")
+		time.Sleep(59 * time.Second)
+		r.became("+a")
+		time.Sleep(time.Second)
+		r.became("-a")
+	})
+}
+
 // Making room costs the same however many things are used: none of them is looked at.
 func TestRoomWithoutLooking(t *testing.T) {
 	for _, n := range []int{1, 10_000} {
