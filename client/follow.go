@@ -52,7 +52,6 @@ func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machin
 
 func (h host) Start(ws ...*machine.Watch) { h.engine.Start(ws...) }
 func (h host) Stop(w *machine.Watch)      { h.engine.Stop(w) }
-func (h host) First(w *machine.Watch) int { return h.first(w) }
 func (h host) Strict(server int) bool     { return h.server(server).Features.FailOnDataErrors }
 
 // wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.

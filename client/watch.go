@@ -49,7 +49,7 @@ func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, w
 		} else {
 			tree = follow.One(h, m.Type.URL, m.Name, nil, m, s)
 			if x.answer.value() {
-				tree.Holds()
+				tree.Holds(n.Server)
 			}
 		}
 		x.tree.Store(tree)

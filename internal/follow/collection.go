@@ -25,11 +25,11 @@ type collection struct {
 	trouble *Told // with the collection; nil if none is known
 
 	// Of a list collection.
-	url   string         // without directives; the name itself if that is no URL
-	place *xdstp.Locator // where its directory is, without directives
-	round uint32         // of the newest directory
-	stale bool           // the directory is from the store
-	found []*node        // new members, whose watches are to start at one moment
+	url   string           // without directives; the name itself if that is no URL
+	place *xdstp.Locator   // where its directory is, without directives
+	round uint32           // of the newest directory
+	stale bool             // the directory is from the store
+	found []*machine.Watch // of new members, which are to start at one moment
 }
 
 // Members makes the tree of a wildcard or a glob, for the members that are redirected.
@@ -64,7 +64,7 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 		case Redirects(n):
 			m = c.enlist(n.Name)
 			if m.init(c.Tree, n.Name, nil, c.watch, m); n.Replaces {
-				m.held()
+				m.held(n.Server)
 				m.last = machine.NoticeUpdated
 				c.open--
 			}
@@ -79,9 +79,7 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 	}
 	wantsFlush = m.root.Tell(n)
 	if m.root.to == nil { // it is the resource itself again, or nothing
-		drop(&m.root)
 		delete(c.members, n.Name)
-		wantsFlush = m.known(n.Kind) || wantsFlush
 	}
 	return true, wantsFlush
 }
@@ -118,7 +116,7 @@ func (c *collection) Hear(t *Told) (wantsFlush bool) {
 // of makes what is told of the directory that of the collection.
 func (c *collection) of(t *Told) *Told {
 	own := *t
-	own.TypeURL, own.Value, own.Raw, own.Attributes = xdstp.ListCollectionURL(c.typeURL), nil, nil, nil
+	own.TypeURL = xdstp.ListCollectionURL(c.typeURL)
 	return &own
 }
 
@@ -147,19 +145,15 @@ func (c *collection) sync() (wantsFlush bool) {
 func (c *collection) update(t *Told) (wantsFlush bool) {
 	d := t.Value.(listing.Directory)
 	c.whole, c.waits, c.stale = nil, c.waits || c.stale != t.Stale, t.Stale
-	if at := listing.Plain(*c.first.by.at); c.place == nil || !c.place.Equal(at) {
-		c.place = &at
-	}
+	place := listing.Plain(*c.first.by.at)
+	c.place = &place
 	c.round++
 	listed := make([]*member, len(d.Entries))
 	for i := range d.Entries {
 		listed[i] = c.enlist(d.Entries[i].MemberName(c.url, i))
 	}
 	for i, m := range listed {
-		if !m.taken {
-			m.taken = true
-			wantsFlush = m.take(d, i, t) || wantsFlush
-		}
+		wantsFlush = m.take(d, i, t) || wantsFlush
 	}
 	c.starting, c.found = c.found, nil
 	c.begin()
@@ -176,7 +170,7 @@ func (c *collection) enlist(name string) *member {
 		c.open++
 	}
 	m.twice = m.round == c.round
-	m.round, m.taken = c.round, false
+	m.round = c.round
 	return m
 }
 
@@ -210,8 +204,8 @@ type member struct {
 	last machine.NoticeKind // the newest value, absence or failure; 0 if nothing was told
 
 	// Of a list collection.
-	round        uint32 // of the directory that lists it
-	twice, taken bool   // in that
+	round uint32 // of the directory that lists it
+	twice bool   // in that
 }
 
 // take makes the member what an entry of a directory says.
@@ -237,7 +231,7 @@ func (m *member) take(d listing.Directory, i int, t *Told) bool {
 		if m.root.watch != nil {
 			m.put(&node{})
 		}
-		m.root.at, m.root.server = m.all.place, t.Server
+		m.root.at = m.all.place
 		m.root.entry(d, i, nil, news)
 	}
 	return m.settle()
@@ -268,10 +262,10 @@ func (m *member) locate(l *xdstp.Locator, n *News) {
 	}
 	was := m.root.now
 	// COLL-3: a located member is subscribed to by itself.
-	m.put(&node{at: l, by: m.all.place, server: n.Server})
+	m.put(&node{at: l, by: m.all.place})
 	fault := m.tree.open(m.root)
 	if fault == nil {
-		m.all.found = append(m.all.found, m.root)
+		m.all.found = append(m.all.found, m.root.watch)
 		return
 	}
 	failed := n.failed(fault.Kind, fmt.Errorf("the member cannot be followed: %w", fault.Err))

@@ -51,7 +51,7 @@ func TestBadEntries(t *testing.T) {
 	d.since("updated a//l#entry=i 1", "updated b/x 1", "synced a//l")
 	bad := d.list("i=bad", ">"+at("b/x"), ">"+at("b/x"))
 	d.say("a//l", bad)
-	d.say("a//l", bad)
+	d.say("a//l", d.list("i=bad", ">"+at("b/x"), ">"+at("b/x"), ">"+at("b/x")))
 	d.since(`ambient a//l#entry=i rejected: the inline entry "i": it is bad`, "ambient b/x rejected: the collection lists it more than once")
 	d.say("b/x", ambient("down"))
 	d.say("b/x", well())
@@ -65,7 +65,7 @@ func TestBadEntries(t *testing.T) {
 	d.since("ambient b/x")
 	d.strict = true
 	d.say("a//l", bad)
-	d.say("a//l", bad)
+	d.say("a//l", d.list("i=bad", ">"+at("b/x"), ">"+at("b/x"), ">"+at("b/x")))
 	d.since(`failed a//l#entry=i rejected: the inline entry "i": it is bad`, "failed b/x rejected: the collection lists it more than once")
 	d.watched("a//l")
 	d.say("a//l", d.list("i=1", ">"+at("b/x")))
@@ -87,6 +87,21 @@ func TestMemberThatCannotBeFollowed(t *testing.T) {
 	d.watched("a//l", "b/2")
 	d.say("b/2", value("2"))
 	d.since("updated a//l#entry=i 1", "updated b/2 2")
+}
+
+// A name whose locator leads to an inline entry of the list is watched no more once the list has that entry.
+//
+// spec: COLL-3, COLL-4
+func TestMemberBecomesInline(t *testing.T) {
+	d := newDesk(t)
+	d.say("a//l", d.list(">"+at("a//l")+"#entry=i"))
+	d.all(at("a//l"))
+	d.since("does-not-exist a//l#entry=i not-found", "synced a//l")
+	d.watched("a//l", "a//l")
+	d.say("a//l", d.list("i=1"))
+	d.watched("a//l")
+	d.say("a//l", d.list("i=2"))
+	d.since("updated a//l#entry=i 1", "updated a//l#entry=i 2")
 }
 
 // What a server says of an entry that was held before it spoke is told, even if it is the same.
@@ -111,10 +126,14 @@ func TestMembers(t *testing.T) {
 	c := Members(d, typeURL, "*", w, d)
 	take := func(n machine.Notice, name string, want bool) {
 		t.Helper()
-		n.Name = name
-		if taken, _ := c.Take(&n); taken != want {
-			t.Errorf("%s is taken: %v", name, taken)
-		}
+		n.Name, n.TypeURL = name, typeURL
+		d.flushed(func() bool {
+			taken, wantsFlush := c.Take(&n)
+			if taken != want {
+				t.Errorf("%s is taken: %v", name, taken)
+			}
+			return wantsFlush
+		})
 		d.drain()
 	}
 	take(value("1"), at("a/1"), false)
@@ -123,6 +142,8 @@ func TestMembers(t *testing.T) {
 	take(ambient("down"), "*", false)
 	take(machine.Notice{Kind: machine.NoticeSynced}, "*", true)
 	take(ambient("down"), "*", true)
+	take(ambient("down"), at("a/1"), false)
+	take(value("2"), at("a/1"), false)
 	d.since()
 	d.say("b/y", value("2"))
 	d.since("updated a/x 2 via b/y", "synced *", "ambient * connection: down")
@@ -137,7 +158,7 @@ func TestMembersOfLostWildcard(t *testing.T) {
 	d := newDesk(t)
 	c := Members(d, typeURL, "*", &machine.Watch{Name: "*"}, d)
 	take := func(n machine.Notice, name string) {
-		n.Name = name
+		n.Name, n.TypeURL = name, typeURL
 		c.Take(&n)
 		d.drain()
 	}

@@ -39,8 +39,6 @@ type Host interface {
 	Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (w *machine.Watch, release func(), fault *machine.Fault)
 	Start(...*machine.Watch)
 	Stop(*machine.Watch)
-	// First is the server that a watch's source prefers.
-	First(*machine.Watch) int
 	// Strict says whether errors of a server's resources take their values away (gRFC A88).
 	Strict(server int) bool
 }
@@ -114,9 +112,9 @@ func (n *News) same(o *News) bool {
 			bytes.Equal(n.Raw, o.Raw) && n.Attributes.Equal(o.Attributes)
 }
 
-// sameFault says whether both tell the same error.
+// sameFault says whether both tell the same error; n tells one.
 func (n *News) sameFault(o *News) bool {
-	return n != nil && o != nil && n.Fault != nil && o.Fault != nil && n.Fault.Err.Error() == o.Fault.Err.Error()
+	return o != nil && o.Fault != nil && n.Fault.Err.Error() == o.Fault.Err.Error()
 }
 
 // Redirects says whether a notice brings a redirect.
@@ -132,7 +130,7 @@ type Tree struct {
 	typeURL  string      // of what the program watches
 	first    *Name       // that the tree was made for; of a list collection that of its directory, nil for a wildcard and a glob
 	all      *collection // nil for one name
-	starting []*node     // whose watches are to start
+	starting []*machine.Watch
 
 	mu   sync.Mutex
 	over bool
@@ -148,9 +146,10 @@ func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s S
 	return t
 }
 
-// Holds is for a tree that is made after the program was told a value: that stays good, as one that the tree tells.
-func (t *Tree) Holds() {
-	t.first.held()
+// Holds is for a tree that is made after the program was told a value, of a server: that stays good, as one that the
+// tree tells.
+func (t *Tree) Holds(server int) {
+	t.first.held(server)
 }
 
 // Sink is who hears the notices of the watch that the tree was made for, unless that is of a wildcard or a glob.
@@ -172,7 +171,7 @@ func (t *Tree) open(n *node) *machine.Fault {
 	if fault != nil {
 		return fault
 	}
-	w.Owner, n.watch, n.server = n, w, t.host.First(w)
+	w.Owner, n.watch = n, w
 	if n.name.said.answered() { // what is waited for is no first answer
 		w.FetchTimeout = 0
 	}
@@ -196,18 +195,12 @@ func (t *Tree) begin() {
 	if len(t.starting) == 0 {
 		return
 	}
-	var ws []*machine.Watch
-	for _, n := range t.starting {
-		if !n.gone {
-			ws = append(ws, n.watch)
-		}
-	}
-	t.starting = nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.over && len(ws) > 0 {
-		t.host.Start(ws...)
+	if !t.over {
+		t.host.Start(t.starting...)
 	}
+	t.starting = nil
 }
 
 // stop ends a watch of a node, if it is the tree's.

@@ -64,6 +64,7 @@ type desk struct {
 	lent   map[string]int            // by two authorities
 	strict bool
 	heard  []string
+	told   []*Told
 	dead   bool
 }
 
@@ -90,8 +91,7 @@ func (d *desk) Lead(by *xdstp.Locator, to xdstp.Locator, _ bool) (*machine.Watch
 	return w, func() { d.lent[pair]-- }, nil
 }
 
-func (d *desk) First(*machine.Watch) int { return 0 }
-func (d *desk) Strict(int) bool          { return d.strict }
+func (d *desk) Strict(int) bool { return d.strict }
 
 func (d *desk) Start(ws ...*machine.Watch) {
 	for _, w := range ws {
@@ -112,9 +112,18 @@ func (d *desk) Stop(w *machine.Watch) {
 	delete(d.live, w)
 }
 
+// tell tells a watch. A flush is wanted for what the program is told.
 func (d *desk) tell(w *machine.Watch, n machine.Notice) {
 	if d.live[w] {
-		w.Owner.(engine.Sink).Tell(&n)
+		d.flushed(func() bool { return w.Owner.(engine.Sink).Tell(&n) })
+	}
+}
+
+func (d *desk) flushed(tell func() (wantsFlush bool)) {
+	d.t.Helper()
+	before := len(d.told)
+	if wants := tell(); wants != (len(d.told) > before) {
+		d.t.Errorf("a flush is wanted: %t; told was %d times", wants, len(d.told)-before)
 	}
 }
 
@@ -213,7 +222,22 @@ func (d *desk) Alive() bool { return !d.dead }
 func (d *desk) Flush(bool)  {}
 func (d *desk) Hear(t *Told) bool {
 	d.heard = append(d.heard, line(t))
+	d.inspect(t)
 	return true
+}
+
+// inspect looks at what a line of what is told leaves out.
+func (d *desk) inspect(t *Told) {
+	d.t.Helper()
+	d.told = append(d.told, t)
+	name, _ := xdstp.ParseLocator(t.Name)
+	errorType := typeURL
+	if _, entry := name.Entry(); !entry && name.Name.IsListCollection(typeURL) {
+		errorType = xdstp.ListCollectionURL(typeURL)
+	}
+	if t.Type != typeURL || t.TypeURL != errorType || t.Authority != name.Name.Authority && name.Name.Authority != "" {
+		d.t.Errorf("%s: the type is %s, that of an error %s, and the authority %q", line(t), t.Type, t.TypeURL, t.Authority)
+	}
 }
 
 var kinds = map[machine.NoticeKind]string{
@@ -230,6 +254,9 @@ func line(t *Told) string {
 		s += " " + t.Reason.String()
 	case t.Fault != nil:
 		s += fmt.Sprintf(" %s: %v", t.Fault.Kind, t.Fault.Err)
+	}
+	if t.Fault != nil && t.At != "" {
+		s += " at " + t.At
 	}
 	if t.Locator != "" {
 		s += " via " + t.Locator

@@ -143,6 +143,10 @@ func (p *past) askAll() *ask {
 type members struct{ *ask }
 
 func (m members) Tell(n *machine.Notice) bool {
+	n.TypeURL = typeURL
+	if name, err := xdstp.ParseLocator(n.Name); err == nil {
+		n.Authority = name.Name.Authority
+	}
 	if taken, wantsFlush := m.tree.Take(n); taken {
 		return wantsFlush
 	}
@@ -335,6 +339,7 @@ func (a *ask) Hear(t *Told) bool {
 		}
 		delete(a.trouble, t.Name)
 	}
+	a.p.inspect(t)
 	return true
 }
 

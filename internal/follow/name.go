@@ -28,17 +28,15 @@ type Name struct {
 func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) {
 	if at == nil {
 		at = &xdstp.Locator{}
-		if parsed, err := xdstp.ParseReceived(asked); err == nil {
-			at.Name = parsed // only such names are redirected
-		}
+		at.Name, _ = xdstp.ParseReceived(asked) // only such names are redirected
 	}
 	n.tree, n.sink, n.asked, n.authority = t, s, asked, at.Name.Authority
-	n.root = &node{name: n, at: at, watch: w, server: t.host.First(w)}
+	n.root = &node{name: n, at: at, watch: w}
 }
 
-// held notes that the program was told a value before.
-func (n *Name) held() {
-	n.said, n.by, n.holds = &News{Kind: machine.NoticeUpdated, Server: n.root.server}, n.root, true
+// held notes that the program was told a value before, of a server.
+func (n *Name) held(server int) {
+	n.said, n.by, n.holds = &News{Kind: machine.NoticeUpdated, Server: server}, n.root, true
 }
 
 // isDirectory says whether it is that of a list collection.
@@ -130,7 +128,7 @@ func (n *Name) tell() (wantsFlush bool) {
 	stays := n.holds && !o.news.answered() && !o.also.answered()
 	if o.news != nil && !stays && (o.news != n.said || o.also != n.also) {
 		// DNE-6, WATCH-4: the same is not told again.
-		known := n.said.same(o.news) && n.also == o.also && n.by.text() == o.by.text()
+		known := n.said.same(o.news) && n.by.text() == o.by.text()
 		n.said, n.also, n.by = o.news, o.also, o.by
 		n.holds = o.news.is(machine.NoticeUpdated)
 		if !known {

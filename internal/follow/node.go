@@ -18,13 +18,12 @@ import (
 // used has that too. The entry of a list collection that is watched as a whole is a node without a
 // subscription.
 type node struct {
-	name   *Name
-	from   *node          // nil of a root
-	at     *xdstp.Locator // of an inline member, that of the list
-	by     *xdstp.Locator // of the resource that names it; nil if the program does
-	watch  *machine.Watch // nil of an inline member, and of what cannot be followed
-	server int
-	gone   bool
+	name  *Name
+	from  *node          // nil of a root
+	at    *xdstp.Locator // of an inline member, that of the list
+	by    *xdstp.Locator // of the resource that names it; nil if the program does
+	watch *machine.Watch // nil of an inline member, and of what cannot be followed
+	gone  bool
 
 	now     *News           // the newest value, redirect, absence or failure; nil if none came
 	trouble *News           // with the watch, beside the value or redirect
@@ -49,7 +48,6 @@ func (h *node) Tell(n *machine.Notice) bool {
 	if h.gone || !h.name.sink.Alive() {
 		return false
 	}
-	h.server = n.Server
 	switch n.Kind {
 	case machine.NoticeUpdated:
 		h.updated(newsOf(n))
@@ -91,24 +89,20 @@ func (h *node) updated(n *News) {
 		h.flaw = nil
 		if r, ok := n.Value.(*engine.Redirect); ok {
 			// ENTRY-1: the directive goes with the redirect.
-			n.Value = &engine.Redirect{To: withEntry(r.To, *h.at)}
+			n.Value = &engine.Redirect{To: withEntry(r.To, name)}
 		}
 	}
 	h.good(n)
 	h.layout = d.Layout
 }
 
-// withEntry adds the #entry directive of what was asked for, if it has one, to the locator to which a list collection
-// is redirected, and to the alternatives of that.
-func withEntry(to, asked xdstp.Locator) xdstp.Locator {
-	name, ok := asked.Entry()
-	if !ok {
-		return to
-	}
+// withEntry adds the directive of an entry to the locator to which a list collection is redirected, and to the
+// alternatives of that.
+func withEntry(to xdstp.Locator, name string) xdstp.Locator {
 	to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
 	for i := range to.Directives {
 		if d := &to.Directives[i]; d.Alt != nil {
-			alt := withEntry(*d.Alt, asked)
+			alt := withEntry(*d.Alt, name)
 			d.Alt = &alt
 		}
 	}
@@ -133,10 +127,8 @@ func (h *node) entry(d listing.Directory, i int, err error, n *News) {
 	n.Value, n.Raw, n.Attributes = nil, nil, nil // those of the directory
 	flaw := h.flaw
 	if h.flaw = nil; err == nil && i < 0 {
-		if !h.now.is(machine.NoticeDoesNotExist) {
-			n.Kind, n.Reason, n.Version = machine.NoticeDoesNotExist, machine.ReasonNotFound, ""
-			h.lost(n)
-		}
+		n.Kind, n.Reason, n.Version = machine.NoticeDoesNotExist, machine.ReasonNotFound, ""
+		h.lost(n)
 		return
 	}
 	if err == nil {
@@ -173,7 +165,7 @@ func (h *node) spoil(err error, n *News) {
 
 // lead makes a child, given who names it. Where that cannot be followed it is one that failed.
 func (h *node) lead(to, by *xdstp.Locator) *node {
-	child := &node{name: h.name, from: h, at: to, by: by, server: h.server}
+	child := &node{name: h.name, from: h, at: to, by: by}
 	trail := []string{child.text()}
 	for a := h; a != nil; a = a.from {
 		trail = append(trail, a.text())
@@ -191,10 +183,10 @@ func (h *node) lead(to, by *xdstp.Locator) *node {
 			fault.Err = fmt.Errorf("the locator %q cannot be followed: %w", trail[0], fault.Err)
 			break
 		}
-		h.name.tree.starting = append(h.name.tree.starting, child)
+		h.name.tree.starting = append(h.name.tree.starting, child.watch)
 	}
 	if fault != nil {
-		child.now = &News{Kind: machine.NoticeFailed, Server: child.server, Fault: fault}
+		child.now = &News{Kind: machine.NoticeFailed, Server: h.now.Server, Fault: fault}
 	}
 	return child
 }
@@ -217,9 +209,7 @@ func drop(at **node) {
 		return
 	}
 	*at, h.gone = nil, true
-	if h.watch != nil {
-		h.name.tree.stop(h.watch)
-	}
+	h.name.tree.stop(h.watch)
 	drop(&h.next)
 	drop(&h.alt)
 }

@@ -1,9 +1,13 @@
 package follow
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 func withAlt(name, alt string) string {
@@ -25,7 +29,7 @@ func TestRedirect(t *testing.T) {
 	d.say("a/x", d.redirect(at("c/z")))
 	d.watched("a/x", "c/z")
 	d.say("c/z", down())
-	d.since("ambient a/x connection: down via b/y")
+	d.since("ambient a/x connection: down at c/z via b/y")
 	d.say("c/z", absent())
 	d.since("does-not-exist a/x removed via c/z")
 	d.say("c/z", value("3"))
@@ -33,7 +37,7 @@ func TestRedirect(t *testing.T) {
 	d.say("a/x", ambient("a is down"))
 	d.say("c/z", well())
 	d.say("a/x", well())
-	d.since("updated a/x 3 via c/z", "ambient a/x connection: c is down via c/z", "ambient a/x connection: a is down via c/z", "ambient a/x via c/z")
+	d.since("updated a/x 3 via c/z", "ambient a/x connection: c is down at c/z via c/z", "ambient a/x connection: a is down via c/z", "ambient a/x via c/z")
 	d.say("a/x", value("4"))
 	d.since("updated a/x 4")
 	d.watched("a/x")
@@ -79,27 +83,147 @@ func TestRedirectToTheSame(t *testing.T) {
 	d.since("updated a/x 2 via b/y")
 }
 
+// What is told under the name that was asked for is all that was heard at the place that serves it.
+//
+// spec: REDIR-2
+func TestToldInFull(t *testing.T) {
+	for _, n := range []machine.Notice{
+		{Kind: machine.NoticeUpdated, Value: "v", Raw: []byte("v"), Attributes: &wire.Attributes{DoNotCache: true}},
+		{Kind: machine.NoticeDoesNotExist, Reason: machine.ReasonTimeout, Instead: &machine.Instead{Count: 1}},
+		{Kind: machine.NoticeFailed, Fault: &machine.Fault{Err: errors.New("bad")}},
+	} {
+		d := newDesk(t)
+		d.one(at("a/x"))
+		d.say("a/x", d.redirect(at("b/y")))
+		n.Stale, n.Server, n.Version = true, 3, "7"
+		want := n
+		want.Name, want.TypeURL, want.Authority = at("a/x"), typeURL, "a"
+		d.say("b/y", n)
+		if got := d.told[0].Notice; !reflect.DeepEqual(got, want) {
+			t.Errorf("told is\n\t%+v\nwant\n\t%+v", got, want)
+		}
+	}
+}
+
+// What is told of an entry has the server and the version of the list, and nothing that was sent beside the list.
+//
+// spec: COLL-4
+func TestEntryToldInFull(t *testing.T) {
+	d := newDesk(t)
+	d.all(at("a//l"))
+	list := d.list("i=bad", "j=1")
+	list.Attributes, list.Stale, list.Server = &wire.Attributes{DoNotCache: true}, true, 3
+	d.say("a//l", list)
+	gone := absent()
+	gone.Server = 3
+	d.say("a//l", gone)
+	d.since(`failed a//l#entry=i rejected: the inline entry "i": it is bad`, "updated a//l#entry=j 1", "synced a//l",
+		"does-not-exist a//l#entry=i removed", "does-not-exist a//l#entry=j removed", "does-not-exist a//l removed")
+	for i, told := range d.told {
+		if told.Server != 3 || i < 3 && (!told.Stale || told.Version != "l" || told.Kind == machine.NoticeUpdated && told.Attributes != nil) {
+			t.Errorf("told is %+v", told.Notice)
+		}
+	}
+	if f := d.told[0].Fault; f.Version != "l" {
+		t.Errorf("the fault is %+v", f)
+	}
+}
+
+// A value is told again if another server has sent it, or if what is sent beside it has changed.
+//
+// spec: WATCH-4
+func TestSameValue(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a/x"))
+	n := value("1")
+	d.say("a/x", n)
+	d.say("a/x", n)
+	n.Server = 1
+	d.say("a/x", n)
+	n.Attributes = &wire.Attributes{DoNotCache: true}
+	d.say("a/x", n)
+	d.since("updated a/x 1", "updated a/x 1", "updated a/x 1")
+}
+
+// A value goes when its own place takes it away, and stays while another is silent about it.
+func TestValueStays(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a/x"))
+	d.say("a/x", value("1"))
+	d.say("a/x", down())
+	d.since("updated a/x 1", "failed a/x connection: down")
+	d.say("a/x", value("2"))
+	d.say("a/x", d.redirect(at("b/y")))
+	d.say("a/x", ambient("a is down"))
+	d.say("b/y", failed(machine.FaultTimeout, "late"))
+	d.say("b/y", failed(machine.FaultStream, "cut"))
+	d.say("a/x", d.redirect(at("nowhere/z")))
+	d.since("updated a/x 2", "ambient a/x connection: a is down", "ambient a/x timeout: late at b/y", "ambient a/x stream: cut at b/y",
+		`failed a/x config: the locator "nowhere/z" cannot be followed: no such authority via nowhere/z`)
+}
+
+// What is told to a place that was left is not heard.
+func TestLeft(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a/x"))
+	d.say("a/x", d.redirect(at("b/y")))
+	left := d.watches(at("b/y"))[0].Owner.(engine.Sink)
+	d.say("a/x", value("1"))
+	n := value("2")
+	if left.Tell(&n) {
+		t.Error("a flush is wanted")
+	}
+	d.since("updated a/x 1")
+}
+
+// The alternative is no way round a ring, and is not used while a value stays; its own trouble is told before that of
+// what it stands for.
+//
+// spec: ALT-1 REDIR-3
+func TestAlternativeAndRedirect(t *testing.T) {
+	d := newDesk(t)
+	name := withAlt("a/x", "d/w")
+	d.one(name)
+	d.say("a/x", d.redirect(at("a/x")))
+	d.since("failed " + short.Replace(name) + ` data: xds: the redirects go round in a ring: "a/x" to "a/x" via a/x`)
+	d.say("b/y", value("1"))
+	d.say("a/x", d.redirect(at("b/y")))
+	d.say("c/z", failed(machine.FaultStream, "cut"))
+	d.say("a/x", d.redirect(at("c/z")))
+	d.since("updated "+short.Replace(name)+" 1 via b/y", "ambient "+short.Replace(name)+" stream: cut at c/z via b/y")
+	d.watched("a/x", "c/z")
+	d.say("c/z", absent())
+	d.say("d/w", value("2"))
+	d.say("c/z", failed(machine.FaultStream, "cut"))
+	d.watched("a/x", "c/z", "d/w")
+	d.heard = nil
+	d.say("d/w", ambient("d is down"))
+	d.say("d/w", well())
+	d.since("ambient "+short.Replace(name)+" connection: d is down at d/w via d/w", "ambient "+short.Replace(name)+" stream: cut at c/z via d/w")
+}
+
 // A tree that is made after a value was told keeps that as its own, and knows nothing of its bytes.
 //
 // spec: ERR-2 REDIR-3
 func TestHolds(t *testing.T) {
 	d := newDesk(t)
-	d.one(at("a/x")).Holds()
+	d.one(at("a/x")).Holds(0)
 	d.say("a/x", d.redirect(at("b/y")))
 	d.since()
 	d.say("b/y", down())
-	d.since("ambient a/x connection: down")
+	d.since("ambient a/x connection: down at b/y")
 	d.say("a/x", value(""))
 	d.since("updated a/x ")
 	d.say("a/x", d.redirect(at("b/y")))
 	d.say("b/y", absent())
-	d.since("ambient a/x connection: down", "does-not-exist a/x removed via b/y")
+	d.since("ambient a/x connection: down at b/y", "does-not-exist a/x removed via b/y")
 }
 
 // What is told of a tree that is over starts nothing, and leaves nothing lent.
 func TestOver(t *testing.T) {
 	d := newDesk(t)
 	tree := d.one(at("a/x"))
+	tree.End()
 	tree.End()
 	d.say("a/x", d.redirect(at("b/y")))
 	d.watched("a/x")
@@ -173,8 +297,8 @@ func TestAlternativeOfAlternative(t *testing.T) {
 	d.heard = nil
 	d.say("c/z", absent())
 	d.watched("a/x", "b/y", "c/z", "d/w")
-	d.since("failed "+short.Replace(name)+" connection: down via b/y also does-not-exist",
-		"updated "+short.Replace(name)+" 1 via d/w", "ambient "+short.Replace(name)+" connection: down via d/w")
+	d.since("failed "+short.Replace(name)+" connection: down at b/y via b/y also does-not-exist",
+		"updated "+short.Replace(name)+" 1 via d/w", "ambient "+short.Replace(name)+" connection: down at b/y via d/w")
 }
 
 // The alternative of a list that a redirect leads to is also that of its entries.
@@ -186,8 +310,8 @@ func TestAlternativeOfList(t *testing.T) {
 	d.say("b//m", down())
 	d.say("c//n", d.list("e=1"))
 	d.one(at("a//l") + "#entry=e")
-	d.since("failed a//l#entry=e connection: down via b//m#entry=e", "updated a//l#entry=e 1 via c//n#entry=e",
-		"ambient a//l#entry=e connection: down via c//n#entry=e")
+	d.since("failed a//l#entry=e connection: down at b//m via b//m#entry=e", "updated a//l#entry=e 1 via c//n#entry=e",
+		"ambient a//l#entry=e connection: down at b//m via c//n#entry=e")
 }
 
 // An entry that could not be used is over when the list is elsewhere.
