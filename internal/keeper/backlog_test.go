@@ -24,7 +24,7 @@ func TestNewest(t *testing.T) {
 		return machine.Keep{TypeURL: "t", Settled: collection, Covers: func(string) bool { return true }}
 	}
 	kept := []machine.Keep{
-		changes(0, "t", "a1", "b1", "a2"),
+		changes(0, "t", "e1", "a1", "b1", "a2"),
 		settles("*"),
 		changes(0, "t", "b2"),
 		changes(1, "t", "a3"),
@@ -41,9 +41,28 @@ func TestNewest(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"0t a2", "1t a3", "0u a4 c1", "0tg", "0t*", "0t b3 d2"}
+	want := []string{"0t e1 a2", "1t a3", "0u a4 c1", "0tg", "0t*", "0t b3 d2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q", got, want)
+	}
+}
+
+// What waits is made one change of each name when it has grown large, and again when it has doubled since.
+//
+// spec: LKG-1
+func TestBacklogIsBounded(t *testing.T) {
+	b := backlog{limit: maxBacklog}
+	large := make([]byte, maxBacklog/4)
+	add := func(name string) int {
+		b.add([]machine.Keep{{TypeURL: "t", Changes: []machine.Kept{{Name: name, Raw: large}}}})
+		return len(b.kept)
+	}
+	var waits []int
+	for _, name := range []string{"a", "a", "a", "a", "a", "b", "c", "d", "e", "e", "e", "e", "e", "e", "e"} {
+		waits = append(waits, add(name))
+	}
+	if want := []int{1, 2, 3, 1, 2, 3, 3, 4, 5, 6, 5, 6, 7, 8, 9}; !slices.Equal(waits, want) {
+		t.Errorf("waiting are %v, want %v", waits, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // desk is a host whose sections are itself. It writes down what is saved.
@@ -79,6 +81,175 @@ func TestSavesAgain(t *testing.T) {
 		k.Close()
 		if want := []string{"b c a", "no old", "", "d"}; !slices.Equal(d.saved, want) {
 			t.Errorf("saved are %q, want %q", d.saved, want)
+		}
+	})
+}
+
+// shop is a desk whose store does what a test says. Its methods may be nil.
+type shop struct {
+	desk
+	save   func([]Resource) error
+	load   func(yield func(Resource))
+	loaded []machine.Loaded
+	left   []any
+}
+
+func (s *shop) Section(int, string) (Section, string) { return s, "a" }
+func (s *shop) Servers(int) []int                     { return []int{0} }
+func (s *shop) Loaded(l machine.Loaded)               { s.loaded = append(s.loaded, l) }
+func (s *shop) Left(p any)                            { s.left = append(s.left, p) }
+
+func (s *shop) Save(changes []Resource) error {
+	if s.save == nil {
+		return s.desk.Save(changes)
+	}
+	return s.save(changes)
+}
+
+func (s *shop) Load(_ []string, yield func(Resource)) error {
+	s.load(yield)
+	return nil
+}
+
+func (s *shop) resource(name string) Resource {
+	raw := wire.AppendResource(nil, &wire.Resource{Payload: []byte{}, HasBody: true})
+	return Resource{Name: name, Resource: raw, Server: s.URI(0)}
+}
+
+// inBubble runs a keeper of a shop, until the test has ended.
+func inBubble(t *testing.T, test func(*shop, *Keeper, *strings.Builder)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := &shop{}, &strings.Builder{}
+		k := New(s, slog.New(slog.NewTextHandler(log, nil)), []string{"own"})
+		defer k.Close()
+		test(s, k, log)
+	})
+}
+
+func change(names ...string) []machine.Keep {
+	k := machine.Keep{TypeURL: "own"}
+	for _, name := range names {
+		k.Changes = append(k.Changes, machine.Kept{Name: name, Raw: []byte{}})
+	}
+	return []machine.Keep{k}
+}
+
+// What changes all the time is saved as soon as what changes once, and waits since its first change while it is saved.
+//
+// spec: LKG-1
+func TestSavesWhileThereAreChanges(t *testing.T) {
+	inBubble(t, func(s *shop, k *Keeper, _ *strings.Builder) {
+		begun := time.Now()
+		s.save = func(changes []Resource) error {
+			if after := time.Since(begun); len(s.saved) == 0 && (after != saveAfter || !k.Unsaved().Equal(begun)) {
+				t.Errorf("saved after %v, and waiting since %v, want %v", after, k.Unsaved(), begun)
+			}
+			return s.desk.Save(changes)
+		}
+		for range 10 {
+			k.Keep(change("a"))
+			time.Sleep(saveAfter / 2)
+		}
+		synctest.Wait()
+		if n := len(s.saved); n < 3 || n > 5 {
+			t.Errorf("saved %d times", n)
+		}
+	})
+}
+
+// A store hears that all is good only of what this process has saved, and not while it cannot save.
+//
+// spec: LKG-5
+func TestAffirms(t *testing.T) {
+	inBubble(t, func(s *shop, k *Keeper, _ *strings.Builder) {
+		s.load = func(func(Resource)) {}
+		s.save = func(changes []Resource) error {
+			if len(changes) == 0 {
+				s.saved = append(s.saved, "")
+				return nil
+			}
+			return s.desk.Save(changes)
+		}
+		k.Load([]*machine.Load{{TypeURL: "loaded"}})
+		k.Keep(change("a"))
+		time.Sleep(affirmEvery - time.Second)
+		s.fails.Store(true)
+		k.Keep(change("b"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []string{"a"}; !slices.Equal(s.saved, want) {
+			t.Errorf("saved are %q, want %q", s.saved, want)
+		}
+		s.fails.Store(false)
+		time.Sleep(affirmEvery)
+		synctest.Wait()
+		if want := []string{"a", "b", ""}; !slices.Equal(s.saved, want) {
+			t.Errorf("saved are %q, want %q", s.saved, want)
+		}
+	})
+}
+
+// A fault of a store is logged once while it lasts, and again when it is back; that a store does not return is one.
+//
+// spec: LKG-1
+func TestFaultsAreLogged(t *testing.T) {
+	inBubble(t, func(s *shop, k *Keeper, log *strings.Builder) {
+		fault := error(nil)
+		s.save = func([]Resource) error { return fault }
+		for i, text := range []string{"one", "one", "other", "", "other", "panic"} {
+			if fault = errors.New(text); text == "" {
+				fault = nil
+			}
+			if text == "panic" {
+				s.save = func([]Resource) error { panic(text) }
+			}
+			k.Keep(change("a"))
+			time.Sleep(saveAfter)
+			synctest.Wait()
+			if n, want := strings.Count(log.String(), "level=WARN"), []int{1, 1, 2, 2, 3, 4}[i]; n != want {
+				t.Errorf("after the %d. there are %d lines, want %d:\n%s", i, n, want, log)
+			}
+		}
+		if !slices.Equal(s.left, []any{"panic"}) {
+			t.Errorf("left are %v", s.left)
+		}
+	})
+}
+
+// What was accepted a moment ago is saved before the store is read, which the machine is given in parts.
+//
+// spec: LKG-5
+func TestLoadsInParts(t *testing.T) {
+	inBubble(t, func(s *shop, k *Keeper, log *strings.Builder) {
+		const n = 2*partOfLoad + 1
+		s.load = func(yield func(Resource)) {
+			if len(s.saved) != 1 {
+				t.Errorf("saved are %q", s.saved)
+			}
+			for i := range n {
+				yield(s.resource(fmt.Sprint(i)))
+			}
+			yield(Resource{Name: "other", Server: "other"})
+			yield(Resource{Name: "bad", Server: s.URI(0), Resource: []byte("bad")})
+		}
+		k.Keep(change("a"))
+		l := &machine.Load{TypeURL: "own", All: true}
+		k.Load([]*machine.Load{l})
+		synctest.Wait()
+		var names []string
+		for i, part := range s.loaded {
+			if part.Load != l || part.Last != (i == len(s.loaded)-1) || len(part.Entries) > partOfLoad {
+				t.Errorf("part %d of %d: %d entries, the last: %t", i, len(s.loaded), len(part.Entries), part.Last)
+			}
+			for _, e := range part.Entries {
+				names = append(names, e.Name)
+			}
+		}
+		if len(s.loaded) != 3 || len(names) != n || names[n-1] != fmt.Sprint(n-1) {
+			t.Errorf("loaded are %d entries in %d parts", len(names), len(s.loaded))
+		}
+		if want := "other: " + errOtherServer.Error(); !strings.Contains(log.String(), "count=2") || !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q, of 2:\n%s", want, log)
 		}
 	})
 }
