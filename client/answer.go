@@ -22,11 +22,7 @@ func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kin
 
 // isAnswer says whether an event is an answer of the server about the resource.
 func isAnswer(ev *Event[any]) bool {
-	if ev.Kind != EventFailed {
-		return !beside(ev)
-	}
-	_, ok := ev.Err.(*ResourceError)
-	return ok && !transient(ev.Err)
+	return !beside(ev) && (ev.Kind != EventFailed || !transient(ev.Err))
 }
 
 // told is the state that an event gives to an answer; answerUncounted if the event changes nothing for

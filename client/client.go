@@ -290,7 +290,7 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 	if i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
 		return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", texts[i])
 	}
-	if c.closed.Load() || !c.engine.ChangeParams(typeURL, maps.Clone(params)) {
+	if !c.engine.ChangeParams(typeURL, maps.Clone(params)) {
 		return ErrClosed
 	}
 	return nil

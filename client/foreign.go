@@ -49,12 +49,11 @@ func (f *foreign) take(v *view, by *xdstp.Locator, to xdstp.Locator, w *machine.
 	return func() { f.release(pair, name) }, nil
 }
 
-// sameServers says whether two lists are equal. Those of the bootstrap are the same slice then.
+// sameServers says whether two lists are equal, and not empty. Those of the bootstrap are the same slice then.
 func sameServers(a, b []bootstrap.ManagementServer) bool {
-	if len(a) == 0 || len(a) != len(b) || &a[0] == &b[0] {
-		return len(a) > 0 && len(a) == len(b)
-	}
-	return slices.EqualFunc(a, b, func(x, y bootstrap.ManagementServer) bool { return x.URI == y.URI && x.Key() == y.Key() })
+	return len(a) > 0 && len(b) > 0 && (&a[0] == &b[0] || slices.EqualFunc(a, b, func(x, y bootstrap.ManagementServer) bool {
+		return x.URI == y.URI && x.Key() == y.Key()
+	}))
 }
 
 func (f *foreign) release(pair [2]string, name string) {
