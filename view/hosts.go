@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/xdswatch/xdswatch/internal/protoequal"
+	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // hostRead is a virtual host of VHDS, and what it names.
@@ -97,13 +98,13 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, p *resourcePart) {
 	}
 	s.needs = append(s.needs, need{part: all, Need: Optional})
 	var h *hosts
-	if i := slices.IndexFunc(p.vhds, func(h *hosts) bool { return h.all == all && h.domains.ignorePort == ignorePort }); i >= 0 {
+	if i := slices.IndexFunc(p.vhds, func(h *hosts) bool { return h.all == all && h.domains.IgnorePort() == ignorePort }); i >= 0 {
 		h = p.vhds[i]
 	} else {
 		h = &hosts{
 			routes: p, source: source, all: all,
 			asked: map[string]*resourcePart{}, given: map[string]*hostRead{}, differ: map[string]bool{},
-			hostTable: hostTable{btree.NewMap[string, *hostRead](degree), btree.NewMap[string, bool](degree), newDomains(ignorePort)},
+			hostTable: hostTable{btree.NewMap[string, *hostRead](degree), btree.NewMap[string, bool](degree), route.NewDomains[[]*hostRead](ignorePort)},
 		}
 	}
 	rc.unserved, rc.vhds = join(all.err, c.lackOf(h)), h.view()
@@ -193,7 +194,7 @@ func (c *core) answer(h *hosts, host string, p *resourcePart) {
 	case !ok:
 		read = nil
 	case read == nil || read.host != vh:
-		read = c.readAsked(vh, host, h.domains.ignorePort)
+		read = c.readAsked(vh, host, h.domains.IgnorePort())
 	}
 	c.give(h, byHost+host, read)
 	c.miss(h, host, read != nil && read.fails || read == nil && !p.state.open()) // VHDS-3
@@ -290,12 +291,12 @@ func (c *core) choose(h *hosts, name string) {
 		c.followNamed(h, now, true)
 	}
 	if old != nil {
-		h.domains.enter(claim{0, old}, false)
+		enter(h.domains, old, false)
 		c.followNamed(h, old, false)
 		c.differHost(h, name, old.host.GetDomains()...)
 	}
 	if now != nil {
-		h.domains.enter(claim{0, now}, true)
+		enter(h.domains, now, true)
 		c.differHost(h, name, now.host.GetDomains()...)
 	}
 }
@@ -500,5 +501,5 @@ func (c *core) renewHosts() {
 }
 
 func (h *hosts) view() *hostView {
-	return &hostView{of: h, hostTable: hostTable{h.found.Copy(), h.missing.Copy(), h.domains.copy()}}
+	return &hostView{of: h, hostTable: hostTable{h.found.Copy(), h.missing.Copy(), h.domains.Copy()}}
 }

@@ -29,8 +29,12 @@ type slotKey struct {
 	name string
 }
 
-// hostKey is what is waited for under a host name, or a domain: without a port, whatever a route configuration says.
-func hostKey(host string) slotKey { return slotKey{true, strings.ToLower(route.WithoutPort(host))} }
+// hostKey is what is waited for under a host name, or a domain that is none with an asterisk: without a port, whatever a
+// route configuration says. Addresses of IPv6 may share one.
+func hostKey(host string) slotKey {
+	name, _, _ := strings.Cut(strings.ToLower(host), ":")
+	return slotKey{true, name}
+}
 
 func newDemand(c Config) *demand {
 	return ondemand.New[slotKey](ondemand.Config[func()]{
@@ -233,8 +237,8 @@ func (s *Snapshot) hostOf(host string) (vh *routev3.VirtualHost, own bool) {
 		return s.VirtualHost, true
 	}
 	for _, rc := range s.Routes {
-		if h := rc.find(host); h != nil {
-			return h.host, !h.asked
+		if vh, own := rc.find(host); vh != nil {
+			return vh, own
 		}
 	}
 	return nil, false
@@ -265,19 +269,20 @@ func (v *hostView) lists() ([]*routev3.VirtualHost, []string) {
 // finder finds the virtual hosts of a route configuration's own. Whoever needs it first makes it ready.
 type finder struct {
 	once    sync.Once
-	domains *domains
+	domains *route.Domains[*routev3.VirtualHost]
 }
 
-// find finds a virtual host. Those of VHDS come before others with as good a domain.
-func (rc *RouteConfig) find(host string) *hostRead {
+// find finds a virtual host, and says whether it is there without being asked for. Those of VHDS come before others
+// with as good a domain.
+func (rc *RouteConfig) find(host string) (vh *routev3.VirtualHost, own bool) {
 	rc.finder.once.Do(func() { rc.finder.domains = domainsOf(rc.Message) })
-	own, match := rc.finder.domains.find(host)
+	vh, match, _ := rc.finder.domains.Find(host)
 	if rc.vhds != nil {
-		if h, m := rc.vhds.domains.find(host); h != nil && (own == nil || m >= match) {
-			return h
+		if all, m, ok := rc.vhds.domains.Find(host); ok && (vh == nil || m >= match) {
+			return all[0].host, !all[0].asked
 		}
 	}
-	return own
+	return vh, true
 }
 
 // unknown are the clusters of a virtual host that are waited for.

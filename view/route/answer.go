@@ -74,10 +74,10 @@ func (d *redirect) authority(r *Request) string {
 	case d.host != "":
 		host = d.host
 	case d.port != 0:
-		host = WithoutPort(host)
+		host = withoutPort(host)
 	case d.scheme != "" && (r.Scheme == "http" && strings.HasSuffix(host, ":80") || r.Scheme == "https" && strings.HasSuffix(host, ":443")):
 		// The port was the default of the old scheme, and would be wrong with the new one.
-		host = WithoutPort(host)
+		host = withoutPort(host)
 	}
 	if d.port != 0 {
 		return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(d.port)))

@@ -77,7 +77,7 @@ func (n *Normalization) Apply(r *Request, port uint16) (redirect string, err err
 }
 
 func (n *Normalization) host(r *Request, port uint16) {
-	name := WithoutPort(r.Host)
+	name := withoutPort(r.Host)
 	suffix := r.Host[len(name):]
 	if n.StripDot {
 		name = strings.TrimSuffix(name, ".")

@@ -10,13 +10,12 @@ import (
 
 // Table is a compiled RouteConfiguration. It is immutable and safe for concurrent use.
 type Table struct {
-	proto      *routev3.RouteConfiguration
-	vhds       []*routev3.VirtualHost
-	hosts      []*VirtualHost
-	domains    domains
-	header     headerName // in place of the host, if not empty
-	ignorePort bool
-	err        error
+	proto   *routev3.RouteConfiguration
+	vhds    []*routev3.VirtualHost
+	hosts   []*VirtualHost
+	domains *Domains[*VirtualHost]
+	header  headerName // in place of the host, if not empty
+	err     error
 }
 
 // Compile compiles a RouteConfiguration and the virtual hosts that came by VHDS, which take
@@ -30,7 +29,7 @@ func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.Virtua
 	if old != nil && old.proto == rc && slices.Equal(old.vhds, vhds) {
 		return old
 	}
-	t := &Table{proto: rc, vhds: vhds, ignorePort: rc.GetIgnorePortInHostMatching()}
+	t := &Table{proto: rc, vhds: vhds, domains: NewDomains[*VirtualHost](rc.GetIgnorePortInHostMatching())}
 	if name := rc.GetVhostHeader(); name != "" {
 		t.header = newHeaderName(name)
 	}
@@ -45,12 +44,33 @@ func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.Virtua
 				h = compileHost(vh, rc.GetIgnorePathParametersInPathMatching(), &left)
 			}
 			t.hosts = append(t.hosts, h)
-			errs = append(errs, h.err, t.domains.add(h))
+			errs = append(errs, h.err, t.enter(h))
 		}
 	}
-	t.domains.order()
 	t.err = errors.Join(errs...)
 	return t
+}
+
+// enter adds the domains of a virtual host. The first virtual host of a domain keeps it.
+func (t *Table) enter(h *VirtualHost) error {
+	f := faults{host: h.proto.GetName(), route: -1}
+	if len(h.proto.GetDomains()) == 0 {
+		f.addf("domains", "empty, so that no request matches")
+	}
+	for _, domain := range h.proto.GetDomains() {
+		taken := false
+		if !t.domains.Change(domain, func(first *VirtualHost, has bool) (*VirtualHost, bool) {
+			if taken = has; taken {
+				return first, true
+			}
+			return h, true
+		}) {
+			f.addf("domains", "%q is neither a name, *suffix, prefix* nor *", domain)
+		} else if taken {
+			f.addf("domains", "%q is a domain of a virtual host before it", lower(domain))
+		}
+	}
+	return errors.Join(f.all...)
 }
 
 // byName has the virtual hosts of a table; where names repeat, the last.
@@ -80,14 +100,11 @@ func (t *Table) VirtualHosts() []*VirtualHost { return t.hosts }
 // Err joins all faults of the configuration, each a *[Fault], or is nil.
 func (t *Table) Err() error { return t.err }
 
-// VirtualHost finds the virtual host of an authority, or nil. Domains match without regard to
-// case: first the exact ones, then *suffix, then prefix*, then *; of a kind the longest wins. The port
-// of the authority counts, unless the configuration says ignore_port_in_host_matching.
+// VirtualHost finds the virtual host of an authority, or nil, as [Domains] do. The port of the authority
+// counts, unless the configuration says ignore_port_in_host_matching.
 func (t *Table) VirtualHost(authority string) *VirtualHost {
-	if t.ignorePort {
-		authority = WithoutPort(authority)
-	}
-	return t.domains.find(authority)
+	h, _, _ := t.domains.Find(authority)
+	return h
 }
 
 // Match finds the route of a request. Its error is [ErrNoVirtualHost], [ErrNoRoute], or the

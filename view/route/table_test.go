@@ -53,7 +53,7 @@ func TestDomains(t *testing.T) {
 	rc := &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{
 		host("prefix", "www.example.*", "www.*"),
 		host("suffix", "*.example.com", "*-bar.example.com", "*.com"),
-		host("exact", "www.example.com", "Upper.Example.NET"),
+		host("exact", "www.example.com", "Upper.Example.NET", "É.example"),
 		host("port", "www.example.com:8080"),
 		host("any", "*"),
 	}}
@@ -70,6 +70,8 @@ func TestDomains(t *testing.T) {
 		{"www.example.com", "exact", "exact"},
 		{"WWW.example.COM", "exact", "exact"},
 		{"upper.example.net", "exact", "exact"},
+		{"É.EXAMPLE", "exact", "exact"}, // the case of letters that are not ASCII counts
+		{"é.example", "any", "any"},
 		{"api.example.com", "suffix", "suffix"},
 		{"www.example.org", "prefix", "prefix"},
 		{"www.x.com", "suffix", "suffix"}, // a suffix comes before a prefix, however long
