@@ -213,7 +213,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 	if t.leads() {
 		c.links.stale[p.name] = true
 	}
-	c.waitingChanged = true
+	c.wait.changed = true
 }
 
 // cramped refuses a target that found no room for all that it names, until there is some. It leaves nothing
@@ -269,16 +269,16 @@ func (c *core) aim(p *clusterPart, t *target) {
 	delete(c.quota.starved, p)
 	if p.warm != nil {
 		c.letGo(p, p.warm)
-		c.warming--
+		c.wait.targets--
 	}
 	if p.warm = t; t != nil {
-		c.warming++
+		c.wait.targets++
 	}
 }
 
 // letGo gives back what a target needed.
 func (c *core) letGo(p *clusterPart, t *target) {
-	c.waitingChanged = true
+	c.wait.changed = true
 	c.giveBack(p, t.eds, t.list, t.needs)
 	c.await(p, t, nil)
 	if t.leads() {
@@ -346,8 +346,8 @@ func (c *core) readyItself(t *target) bool {
 // WARM-b: commit makes a target the form in use; until then the old one is.
 func (c *core) commit(p *clusterPart, t *target) {
 	p.warm = nil
-	c.warming--
-	c.waitingChanged = true
+	c.wait.targets--
+	c.wait.changed = true
 	m := p.rare()
 	if t.list != nil && t.list == m.list && len(m.children) > 0 && t.list.message != nil {
 		if err := t.list.listErr(); err != nil { // the members of before stay; without any see spoiled

@@ -17,7 +17,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 		}
 		if p.feed.kind == vhdsKind {
 			m, _ := p.members.Get(ev.Name)
-			c.takeHosts(p, ev.Name, m)
+			c.takeMemberHost(p, ev.Name, m)
 			return
 		}
 	} else {
@@ -38,7 +38,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 				gone := p.members.Keys()
 				p.members.Clear()
 				for _, name := range gone {
-					c.takeHosts(p, name, nil)
+					c.takeMemberHost(p, name, nil)
 				}
 			}
 			c.become(p, s)

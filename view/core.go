@@ -8,7 +8,6 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
-	"github.com/tidwall/btree"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -55,17 +54,16 @@ type coreConfig struct {
 
 // due is what a step has to do.
 type due struct {
-	stale    bool                    // the newest shape is to be built anew
-	stirred  bool                    // the shape in making may be ready
-	dirty    []*clusterPart          // whose entries are to be made anew
-	fresh    []anyPart               // new, not yet watched
-	queue    []anyPart               // that may be needed no more
-	refill   map[*endpointsPart]bool // whose collections changed
-	refollow map[*hostRead]*hosts    // below which resources name others now
+	stale   bool                    // the newest shape is to be built anew
+	stirred bool                    // the shape in making may be ready
+	dirty   []*clusterPart          // whose entries are to be made anew
+	fresh   []anyPart               // new, not yet watched
+	queue   []anyPart               // that may be needed no more
+	refill  map[*endpointsPart]bool // whose collections changed
 }
 
 func (d *due) any() bool {
-	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill)+len(d.refollow) > 0
+	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill) > 0
 }
 
 // core is the view as a function: events go in by take, hold and release; step says what to do. It
@@ -89,26 +87,21 @@ type core struct {
 	next    *shape // in making; nil if shown is the newest
 	rootErr error  // instead of shown
 
-	links links
-	due   due
-	out   outcome
+	links  links
+	vhds   vhdsState
+	wait   wait
+	due    due
+	alarms alarms
 
-	hosts   btree.Map[string, int] // host names on demand, and how often each is held
-	vhds    []*hosts               // that shapes lead to
-	open    map[anyPart]time.Time
-	warming int // clusters with a target
-	alarms  alarms
-
-	waitingChanged bool
-	snapshot       *Snapshot // the newest; nil before the first
+	out      outcome
+	snapshot *Snapshot // the newest; nil before the first
 }
 
 func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}, refollow: map[*hostRead]*hosts{}},
-		out: newOutcome(),
+		links: newLinks(), vhds: newVHDSState(), due: due{stale: true, refill: map[*endpointsPart]bool{}}, out: newOutcome(),
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
 	c.eds = c.feedOf(edsKind, nil, false, nil)
@@ -197,36 +190,12 @@ func (c *core) release(now time.Time, name string) {
 	}
 }
 
-// holdHost and releaseHost count who wants the virtual host of a host name.
-func (c *core) holdHost(now time.Time, host string) {
-	c.now = now
-	n, _ := c.hosts.Get(host)
-	c.hosts.Set(host, n+1)
-	if n == 0 {
-		for _, h := range c.vhds {
-			c.ask(h, host)
-		}
-	}
-}
-
-func (c *core) releaseHost(now time.Time, host string) {
-	c.now = now
-	if n, _ := c.hosts.Get(host); n > 1 {
-		c.hosts.Set(host, n-1)
-	} else {
-		c.hosts.Delete(host)
-		for _, h := range c.vhds {
-			c.unask(h, host)
-		}
-	}
-}
-
 // step resolves what was taken.
 func (c *core) step(now time.Time) effects {
 	c.now = now
 	c.ring()
 	c.feedStarved()
-	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill)+len(c.due.refollow) > 0 {
+	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill)+len(c.vhds.refollow) > 0 {
 		for p := range c.due.refill {
 			delete(c.due.refill, p)
 			c.fillEndpoints(p)
@@ -249,14 +218,14 @@ func (c *core) step(now time.Time) effects {
 	e.unwatch, e.ended = c.sweep()
 	e.watch = c.watchFresh()
 	e.snapshot, e.news = c.publish()
-	e.waiting, c.waitingChanged = c.waitingChanged, false
+	e.waiting, c.wait.changed = c.wait.changed, false
 	e.again = c.hungry() || len(c.due.dirty) > 0 || c.links.pending()
 	return e
 }
 
 // owes says whether a step would do anything but look at the clock.
 func (c *core) owes() bool {
-	return c.due.any() || c.links.pending() || c.out.any() || c.waitingChanged
+	return c.due.any() || c.links.pending() || c.out.any() || c.vhds.any() || c.wait.changed
 }
 
 // place decides whether a cluster is in snapshots, and whether it is needed.

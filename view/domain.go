@@ -32,14 +32,14 @@ func matchHost(rc *routev3.RouteConfiguration, host string) *routev3.VirtualHost
 }
 
 // domains find the virtual hosts of VHDS that have a domain, by name: the first is the one that counts.
-type domains = route.Domains[[]*hostRead]
+type domains = route.Domains[[]*virtualHost]
 
 // enter adds the domains of a virtual host, or takes them out.
-func enter(d *domains, h *hostRead, in bool) {
-	for _, domain := range h.host.GetDomains() {
-		d.Change(domain, func(all []*hostRead, _ bool) ([]*hostRead, bool) {
-			i, has := slices.BinarySearchFunc(all, h, func(a, b *hostRead) int {
-				return strings.Compare(a.host.GetName(), b.host.GetName())
+func enter(d *domains, h *virtualHost, in bool) {
+	for _, domain := range h.message.GetDomains() {
+		d.Change(domain, func(all []*virtualHost, _ bool) ([]*virtualHost, bool) {
+			i, has := slices.BinarySearchFunc(all, h, func(a, b *virtualHost) int {
+				return strings.Compare(a.message.GetName(), b.message.GetName())
 			})
 			if has != in { // else the host names it twice
 				if all = slices.Clone(all); in {

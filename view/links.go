@@ -308,7 +308,7 @@ func (c *core) reached(n *node) {
 	}
 	if p.reached != r {
 		p.reached = r
-		c.waitingChanged = true
+		c.wait.changed = true
 		c.place(p)
 	}
 	if by, was := n.namers(), p.rare().by; by.hook != was.hook || !slices.Equal(by.aggregates, was.aggregates) {

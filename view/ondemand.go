@@ -244,22 +244,21 @@ func (s *Snapshot) hostOf(host string) (vh *routev3.VirtualHost, own bool) {
 	return nil, false
 }
 
-// hostView is what one snapshot has of the virtual hosts of VHDS. Lists are made when a program asks for them.
-type hostView struct {
-	of *hosts
-	hostTable
+// publishedHosts is what one snapshot has of VHDS. Lists are made when a program asks for them.
+type publishedHosts struct {
+	hostsTable
 	once     sync.Once
 	onDemand []*routev3.VirtualHost
 	without  []string
 }
 
-func (v *hostView) lists() ([]*routev3.VirtualHost, []string) {
+func (v *publishedHosts) lists() ([]*routev3.VirtualHost, []string) {
 	if v == nil {
 		return nil, nil
 	}
 	v.once.Do(func() {
-		for _, vh := range v.found.Values() {
-			v.onDemand = append(v.onDemand, vh.host)
+		for _, h := range v.found.Values() {
+			v.onDemand = append(v.onDemand, h.message)
 		}
 		v.without = v.missing.Keys()
 	})
@@ -279,7 +278,7 @@ func (rc *RouteConfig) find(host string) (vh *routev3.VirtualHost, own bool) {
 	vh, match, _ := rc.finder.domains.Find(host)
 	if rc.vhds != nil {
 		if all, m, ok := rc.vhds.domains.Find(host); ok && (vh == nil || m >= match) {
-			return all[0].host, !all[0].asked
+			return all[0].message, !all[0].onDemand
 		}
 	}
 	return vh, true

@@ -309,7 +309,7 @@ func TestOnDemandNames(t *testing.T) {
 		if !errors.Is(err, client.ErrDoesNotExist) {
 			t.Errorf("the virtual host: %v", err)
 		}
-		if n, _ := r.v.core.hosts.Get("a.org"); n != 1 {
+		if n, _ := r.v.core.vhds.names.Get("a.org"); n != 1 {
 			t.Error("the host name is not held")
 		}
 	})

@@ -112,9 +112,9 @@ type resourcePart struct {
 	blocking int // of them that wait for it
 	clusters map[*clusterPart]int
 	assigned map[*endpointsPart]int             // whose localities it is
-	hosts    map[*hostRead]*hosts               // virtual hosts of VHDS that lead to it
-	asked    []asker                            // for it as a virtual host on demand
-	vhds     []*hosts                           // of VHDS, of routes to which shapes lead
+	leaders  map[*virtualHost]*virtualHosts     // of VHDS, that lead to it
+	answers  []hostName                         // that it is the virtual host of
+	vhds     []*virtualHosts                    // of VHDS, of routes to which shapes lead
 	members  *btree.Map[string, *resourceValue] // of a collection; never nil there
 	entry    *Resource                          // in snapshots; nil if it is not shown there
 }
@@ -277,28 +277,28 @@ func (c *core) begin(p anyPart) {
 // become changes the state of a part.
 func (c *core) become(p anyPart, s partState) {
 	h := p.head()
-	_, was := c.open[p]
+	_, was := c.wait.open[p]
 	switch {
 	case s.open() && (!was || s == stateDoubt):
-		if c.open == nil {
-			c.open = map[anyPart]time.Time{}
+		if c.wait.open == nil {
+			c.wait.open = map[anyPart]time.Time{}
 		}
-		c.open[p] = c.now
-		c.waitingChanged = true
+		c.wait.open[p] = c.now
+		c.wait.changed = true
 	case !s.open() && was:
 		c.close(p)
 	case h.state != s:
-		c.waitingChanged = true
+		c.wait.changed = true
 	}
 	h.state = s
 }
 
 // close takes a part off those that are waited for.
 func (c *core) close(p anyPart) {
-	if _, ok := c.open[p]; ok {
-		c.waitingChanged = true
-		if delete(c.open, p); len(c.open) == 0 {
-			c.open = nil // a map keeps its room
+	if _, ok := c.wait.open[p]; ok {
+		c.wait.changed = true
+		if delete(c.wait.open, p); len(c.wait.open) == 0 {
+			c.wait.open = nil // a map keeps its room
 		}
 	}
 }
@@ -373,7 +373,7 @@ func (c *core) doubtful(s partState, ev *client.Event[any]) bool {
 func (c *core) doubt(p anyPart) {
 	p.drop(c, stateDoubt)
 	c.alarm(doubtFor, func() {
-		if p.head().state == stateDoubt && c.lives(p) && !c.now.Before(c.open[p].Add(doubtFor)) {
+		if p.head().state == stateDoubt && c.lives(p) && !c.now.Before(c.wait.open[p].Add(doubtFor)) {
 			p.drop(c, stateAbsent)
 			p.changed(c)
 		}

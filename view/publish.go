@@ -30,7 +30,6 @@ type outcome struct {
 	resources *btree.Map[string, *Resource]
 	touched   map[string]bool // keys of resources that may differ
 	moved     map[string]bool // names of clusters that came or went
-	hosts     map[*hosts]bool // of the published shape that may differ
 	change    change
 	merging   merging
 	news      news
@@ -55,7 +54,7 @@ const degree = 16
 func newOutcome() outcome {
 	return outcome{
 		clusters: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree), touched: map[string]bool{},
-		moved: map[string]bool{}, hosts: map[*hosts]bool{},
+		moved: map[string]bool{},
 	}
 }
 
@@ -63,7 +62,7 @@ func (o *outcome) differs(by change) { o.change = max(o.change, by) }
 
 // any says whether a step may make a snapshot.
 func (o *outcome) any() bool {
-	return o.change != changeNone || len(o.touched)+len(o.moved)+len(o.hosts) > 0
+	return o.change != changeNone || len(o.touched)+len(o.moved) > 0
 }
 
 // publish makes a snapshot of what changed, and returns it if programs are to be told.
@@ -73,8 +72,8 @@ func (c *core) publish() (tell *Snapshot, n news) {
 	}
 	c.compareMoved()
 	c.compareResources()
-	c.compareHosts()
-	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
+	c.compareVHDS()
+	complete := len(c.wait.open) == 0 && c.wait.targets == 0 && (c.next == nil || c.rootErr != nil)
 	if c.snapshot != nil && c.snapshot.Complete != complete {
 		c.out.differs(changeQuiet)
 	}
@@ -100,7 +99,7 @@ func (c *core) publish() (tell *Snapshot, n news) {
 		}
 	}
 	if c.shown != nil {
-		c.renewHosts()
+		c.renewVHDS()
 		s.Listener, s.Routes, s.VirtualHost, s.Scopes = c.shown.listener, c.shown.routes, c.shown.host, c.shown.scopes
 	}
 	s.clusters, s.resources = c.out.clusters.Copy(), c.out.resources.Copy()
@@ -109,7 +108,7 @@ func (c *core) publish() (tell *Snapshot, n news) {
 	}
 	n = c.out.news
 	c.snapshot, c.out.change, c.out.merging, c.out.news = s, changeNone, merging{}, news{}
-	clear(c.out.hosts)
+	clear(c.vhds.changed)
 	return tell, n
 }
 

@@ -61,7 +61,7 @@ func (c *core) feedStarved() {
 func (c *core) starveShape() {
 	c.starve(nil, func() {
 		c.build()
-		c.feedHosts()
+		c.retryVHDS()
 		for _, name := range slices.Sorted(maps.Keys(c.links.roomless)) {
 			c.links.enqueue(c.links.nodes[name])
 		}

@@ -126,9 +126,9 @@ func (all *namings) collect() {
 			}
 		}
 		needs := slices.Clip(s.needs)
-		for h := range s.hosts() {
-			h.found.Scan(func(_ string, vh *hostRead) bool {
-				needs = append(needs, vh.parts...)
+		for v := range s.vhds() {
+			v.found.Scan(func(_ string, h *virtualHost) bool {
+				needs = append(needs, h.parts...)
 				return true
 			})
 		}

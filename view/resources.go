@@ -80,12 +80,12 @@ func (p *resourcePart) keeps(c *core) bool {
 
 // inSnapshot says whether the routes in the snapshot lead to a resource.
 func (p *resourcePart) inSnapshot() bool {
-	for _, h := range p.hosts {
-		if h.shown > 0 {
+	for _, v := range p.leaders {
+		if v.shown > 0 {
 			return true
 		}
 	}
-	return p.shown > 0 || slices.ContainsFunc(p.asked, func(a asker) bool { return a.hosts.shown > 0 })
+	return p.shown > 0 || slices.ContainsFunc(p.answers, func(n hostName) bool { return n.of.shown > 0 })
 }
 
 func (p *resourcePart) drop(c *core, s partState) {
@@ -95,7 +95,7 @@ func (p *resourcePart) drop(c *core, s partState) {
 
 // ofShape says whether a shape needs a resource.
 func (p *resourcePart) ofShape() bool {
-	return p.users > len(p.clusters)+len(p.assigned)+len(p.hosts)+len(p.asked)
+	return p.users > len(p.clusters)+len(p.assigned)+len(p.leaders)+len(p.answers)
 }
 
 // changed has what is made of a resource be made anew.
@@ -103,8 +103,8 @@ func (p *resourcePart) changed(c *core) {
 	if p == c.rootPart || p.ofShape() {
 		c.due.stale = true
 	}
-	for _, a := range p.asked {
-		c.answer(a.hosts, a.host, p)
+	for _, n := range p.answers {
+		c.answerHost(n.of, n.name, p)
 	}
 	for a := range p.assigned {
 		c.due.refill[a] = true
@@ -117,9 +117,9 @@ func (p *resourcePart) changed(c *core) {
 			c.links.stale[u.name] = true
 		}
 	}
-	for vh, h := range p.hosts {
+	for h, v := range p.leaders {
 		if found || p.leads {
-			c.due.refollow[vh] = h
+			c.vhds.refollow[h] = v
 		}
 	}
 	p.leads = found

@@ -39,8 +39,8 @@ func (c *core) build() {
 		c.useForShape(n, 1)
 	}
 	c.enlist(s)
-	for h := range s.hosts() {
-		c.leadTo(h, 1)
+	for v := range s.vhds() {
+		c.leadTo(v, 1)
 	}
 	if old != nil {
 		c.retire(old)
@@ -52,7 +52,7 @@ func (c *core) build() {
 			c.links.rooted(p)
 		}
 	}
-	c.due.stirred, c.waitingChanged = true, true
+	c.due.stirred, c.wait.changed = true, true
 }
 
 // draft reads the newest resources.
@@ -207,7 +207,7 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 		read = readRoutes(rc.Message, c.root.Host, c.hooks)
 		p.read = read
 	}
-	c.draftHosts(s, rc, p)
+	c.draftVHDS(s, rc, p)
 	c.draftRead(s, rc, p, read)
 }
 
@@ -369,9 +369,9 @@ func (c *core) accept(s *shape) {
 	if c.out.differs(changeQuiet); c.out.change < changeLoud && !s.same(old) {
 		c.out.differs(changeLoud)
 	}
-	for h := range s.hosts() {
-		c.showHosts(h, 1)
-		c.out.hosts[h] = true
+	for v := range s.vhds() {
+		c.showVHDS(v, 1)
+		c.vhds.changed[v] = true
 	}
 	// Every second one comes first: nodes of the tree are split in the middle, and would stay half empty
 	// if all came in order.
@@ -399,7 +399,7 @@ func (c *core) accept(s *shape) {
 		n.part.shown++
 	}
 	c.retireShown(old)
-	c.waitingChanged = true
+	c.wait.changed = true
 }
 
 // retireShown is retireNeeds for a shape that was published.
@@ -407,8 +407,8 @@ func (c *core) retireShown(s *shape) {
 	for _, n := range s.needs {
 		n.part.shown--
 	}
-	for h := range s.hosts() {
-		c.showHosts(h, -1)
+	for v := range s.vhds() {
+		c.showVHDS(v, -1)
 	}
 	c.retireNeeds(s)
 }
@@ -417,8 +417,8 @@ func (c *core) retireNeeds(s *shape) {
 	for _, n := range s.needs {
 		c.useForShape(n, -1)
 	}
-	for h := range s.hosts() {
-		c.leadTo(h, -1)
+	for v := range s.vhds() {
+		c.leadTo(v, -1)
 	}
 }
 
@@ -438,7 +438,7 @@ func (c *core) failRoot(err error) {
 		c.place(p)
 	}
 	c.retireShown(old)
-	for p := range c.open { // trouble counts as an answer again
+	for p := range c.wait.open { // trouble counts as an answer again
 		p.changed(c)
 	}
 }

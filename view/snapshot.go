@@ -225,9 +225,10 @@ type RouteConfig struct {
 	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
 	Deleted time.Time
 
-	unserved error     // why virtual hosts on demand cannot be had, or not all
-	vhds     *hostView // nil if there are none
-	finder   *finder   // of its own virtual hosts; copies share it
+	unserved error           // why virtual hosts on demand cannot be had, or not all
+	from     *virtualHosts   // nil if there are none
+	vhds     *publishedHosts // of a published one that has from
+	finder   *finder         // of its own virtual hosts; copies share it
 }
 
 // OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and those

@@ -22,15 +22,24 @@ type Waiting struct {
 	Blocking bool
 }
 
+// wait is what a core waits for.
+type wait struct {
+	open    map[anyPart]time.Time // since when; nil if there are none
+	targets int                   // of clusters
+	changed bool                  // since the last step
+}
+
 // waiting lists what is waited for: that which blocks first, by type and name.
-func (c *core) waiting() []Waiting { return c.listWaiting(maps.Keys(c.open), maps.Values(c.clusters)) }
+func (c *core) waiting() []Waiting {
+	return c.listWaiting(maps.Keys(c.wait.open), maps.Values(c.clusters))
+}
 
 // waitingFor lists what one cluster waits for, or one host name whose virtual host is on demand, and
 // all if that is nothing. A program asks for many of them, each of which may end in vain.
 func (c *core) waitingFor(key slotKey) []Waiting {
 	open, clusters := map[anyPart]bool{}, map[*clusterPart]bool{}
 	add := func(p anyPart) {
-		if _, waits := c.open[p]; waits {
+		if _, waits := c.wait.open[p]; waits {
 			open[p] = true
 		}
 	}
@@ -80,12 +89,12 @@ func (c *core) waitingFor(key slotKey) []Waiting {
 
 // followHost follows what is asked for a host name.
 func (c *core) followHost(host string, add func(anyPart), follow func(cluster string)) {
-	for _, h := range c.vhds {
-		if p := h.asked[host]; p != nil {
+	for _, v := range c.vhds.live {
+		if p := v.subscribed[host]; p != nil {
 			add(p)
 		}
-		if vh := h.given[byHost+host]; vh != nil {
-			for _, n := range vh.names {
+		if h := v.given[byHost+host]; h != nil {
+			for _, n := range h.names {
 				follow(n.name)
 			}
 		}
@@ -97,7 +106,7 @@ func (c *core) listWaiting(open iter.Seq[anyPart], clusters iter.Seq[*clusterPar
 	for p := range open {
 		w := c.watchOf(p)
 		all = append(all, Waiting{
-			Type: w.typeURL(), Name: w.name, Since: c.open[p],
+			Type: w.typeURL(), Name: w.name, Since: c.wait.open[p],
 			Reason: namings.reason(p), Blocking: c.blocks(p),
 		})
 	}

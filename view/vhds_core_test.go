@@ -20,30 +20,30 @@ import (
 func (d *driver) checkHosts() {
 	c := d.core
 	counted := map[*clusterPart]*hosted{}
-	for _, h := range c.vhds {
+	for _, h := range c.vhds.live {
 		given := map[string][]string{} // who gives a name
-		note := func(giver string, vh *hostRead) {
-			given[vh.host.GetName()] = append(given[vh.host.GetName()], giver)
+		note := func(giver string, vh *virtualHost) {
+			given[vh.message.GetName()] = append(given[vh.message.GetName()], giver)
 		}
-		h.all.members.Scan(func(name string, m *resourceValue) bool {
+		h.wildcard.members.Scan(func(name string, m *resourceValue) bool {
 			if strings.HasPrefix(name, h.routes.name+"/") {
 				note(byMember+name, h.given[byMember+name])
 			}
 			return true
 		})
-		c.hosts.Scan(func(host string, _ int) bool {
-			vh, p := h.given[byHost+host], h.asked[host]
+		c.vhds.names.Scan(func(host string, _ int) bool {
+			vh, p := h.given[byHost+host], h.subscribed[host]
 			if vh != nil {
 				note(byHost+host, vh)
 			}
 			missing, _ := h.missing.Get(host)
-			if want := p != nil && (vh == nil && !p.state.open() || vh != nil && vh.fails); missing != want {
+			if want := p != nil && (vh == nil && !p.state.open() || vh != nil && vh.lacksHost); missing != want {
 				d.t.Errorf("%s is missing: %t", host, missing)
 			}
 			return true
 		})
-		if h.found.Len() != len(given) || h.missing.Len() > c.hosts.Len() || len(h.asked) != c.hosts.Len() {
-			d.t.Errorf("%d virtual hosts of %d, %d asked for, %d missing", h.found.Len(), len(given), len(h.asked), h.missing.Len())
+		if h.found.Len() != len(given) || h.missing.Len() > c.vhds.names.Len() || len(h.subscribed) != c.vhds.names.Len() {
+			d.t.Errorf("%d virtual hosts of %d, %d asked for, %d missing", h.found.Len(), len(given), len(h.subscribed), h.missing.Len())
 		}
 		for name, givers := range given {
 			vh, _ := h.found.Get(name)
@@ -90,7 +90,7 @@ func TestDomainsAsTable(t *testing.T) {
 		for i := range r.IntN(4) {
 			rc.VirtualHosts = append(rc.VirtualHosts, host(i))
 		}
-		d, vhds := route.NewDomains[[]*hostRead](rc.IgnorePortInHostMatching), map[string]*hostRead{}
+		d, vhds := route.NewDomains[[]*virtualHost](rc.IgnorePortInHostMatching), map[string]*virtualHost{}
 		for range 20 {
 			vh := host(r.IntN(5))
 			before := d.Copy()
@@ -99,7 +99,7 @@ func TestDomainsAsTable(t *testing.T) {
 				enter(d, old, false)
 				delete(vhds, vh.GetName())
 			} else {
-				vhds[vh.GetName()] = &hostRead{host: vh}
+				vhds[vh.GetName()] = &virtualHost{message: vh}
 				enter(d, vhds[vh.GetName()], true)
 			}
 			if again, _, _ := before.Find("a.org"); !slices.Equal(again, found) {
@@ -107,11 +107,11 @@ func TestDomainsAsTable(t *testing.T) {
 			}
 			var all []*routev3.VirtualHost
 			for _, name := range slices.Sorted(maps.Keys(vhds)) {
-				all = append(all, vhds[name].host)
+				all = append(all, vhds[name].message)
 			}
 			table := route.Compile(rc, nil, all...)
 			for _, host := range asked {
-				got, _ := (&RouteConfig{Message: rc, vhds: &hostView{hostTable: hostTable{domains: d}}, finder: &finder{}}).find(host)
+				got, _ := (&RouteConfig{Message: rc, vhds: &publishedHosts{hostsTable: hostsTable{domains: d}}, finder: &finder{}}).find(host)
 				var want *routev3.VirtualHost
 				if h := table.VirtualHost(host); h != nil {
 					want = h.Proto()

@@ -120,7 +120,7 @@ func TestHostsLeaveNothing(t *testing.T) {
 	if n := len(silent.core.out.news.of); n > 1 {
 		t.Errorf("while nothing is published %d pieces of news stay", n)
 	}
-	if n := len(waiting.core.vhds[0].differ); n > 1 {
+	if n := len(waiting.core.vhds.live[0].differ); n > 1 {
 		t.Errorf("of virtual hosts that are not shown %d differ", n)
 	}
 }
