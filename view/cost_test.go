@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/cputime"
 	"github.com/xdswatch/xdswatch/internal/race"
 )
 
@@ -159,6 +160,28 @@ func TestEventsCostWhatTheyChange(t *testing.T) {
 				t.Errorf("each of 200 costs %.0f bytes, and each of 1600 %.0f", few, many)
 			}
 		})
+	}
+}
+
+// An endpoint of a collection (LEDS) that changes is no reason to compare the others: 4,000 that change one by one took
+// 14 s of computing, and take one.
+func TestCostOfCollectionsThatChange(t *testing.T) {
+	race.SkipCost(t)
+	d := newDriver(t, []string{"cds", "a"}, nil)
+	for _, in := range []string{"start", "cds a 1 eds", "eds a 1 leds:l", "synced leds l"} {
+		d.run(in)
+	}
+	const n = 2000
+	change := func(address string) time.Duration {
+		begun := cputime.Used()
+		for i := range n {
+			d.quiet(fmt.Sprintf("member l k%d %s", i, address))
+		}
+		return cputime.Used() - begun
+	}
+	come := change("1.1.1.1")
+	if changed := change("1.1.1.2"); changed > 10*come+time.Second { // 26 times as much, if all are compared
+		t.Errorf("%d changes took %v", n, changed)
 	}
 }
 

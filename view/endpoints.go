@@ -336,7 +336,7 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 			notes = append(notes, tooMany(c.config.maxNames))
 		}
 	}
-	if old := e.rare().filled; old != nil && proto.Equal(old, full) {
+	if old := e.rare().filled; old != nil && protoequal.Equal(old, full) {
 		full = old
 	}
 	e.more = e.changed(func(m *endpointsMore) { m.filled, m.note = full, errors.Join(notes...) })

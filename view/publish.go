@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/tidwall/btree"
-	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/internal/protoequal"
 )
 
 // change is how much the newest snapshot differs from the last.
@@ -117,7 +118,7 @@ func (c *core) publish() (tell *Snapshot, n news) {
 func (c *core) mergedChange() change {
 	for p := range c.out.merging.clusters {
 		was := c.snapshot.Cluster(p.name)
-		if was == nil || !onlyAttributes(was, p.cur) || !proto.Equal(was.Endpoints.Assignment(), p.cur.Endpoints.Assignment()) {
+		if was == nil || !onlyAttributes(was, p.cur) || !protoequal.Equal(was.Endpoints.Assignment(), p.cur.Endpoints.Assignment()) {
 			return changeLoud
 		}
 	}
@@ -174,14 +175,14 @@ func onlyAttributes(a, b *Cluster) bool {
 		return false
 	}
 	x, y := a.Endpoints.Assignment(), b.Endpoints.Assignment()
-	return proto.Equal(x.GetPolicy(), y.GetPolicy()) && len(x.GetNamedEndpoints())+len(y.GetNamedEndpoints()) == 0 &&
+	return protoequal.Equal(x.GetPolicy(), y.GetPolicy()) && len(x.GetNamedEndpoints())+len(y.GetNamedEndpoints()) == 0 &&
 		slices.EqualFunc(x.GetEndpoints(), y.GetEndpoints(), sameButAttributes)
 }
 
 func sameButAttributes(a, b locality) bool {
-	return a.GetPriority() == b.GetPriority() && proto.Equal(a.GetLocality(), b.GetLocality()) && proto.Equal(a.GetProximity(), b.GetProximity()) &&
-		proto.Equal(a.GetLedsClusterLocalityConfig(), b.GetLedsClusterLocalityConfig()) &&
+	return a.GetPriority() == b.GetPriority() && protoequal.Equal(a.GetLocality(), b.GetLocality()) && protoequal.Equal(a.GetProximity(), b.GetProximity()) &&
+		protoequal.Equal(a.GetLedsClusterLocalityConfig(), b.GetLedsClusterLocalityConfig()) &&
 		slices.EqualFunc(endpointsOf(a), endpointsOf(b), func(x, y endpoint) bool {
-			return x.GetEndpointName() == y.GetEndpointName() && proto.Equal(x.GetEndpoint(), y.GetEndpoint())
+			return x.GetEndpointName() == y.GetEndpointName() && protoequal.Equal(x.GetEndpoint(), y.GetEndpoint())
 		})
 }
