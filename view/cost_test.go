@@ -185,6 +185,19 @@ func TestCostOfCollectionsThatChange(t *testing.T) {
 	}
 }
 
+// The domains of routes are looked up in one table, whatever else of the listener changes.
+func TestDomainsAreReadOnce(t *testing.T) {
+	d := newDriver(t, []string{"lds", "l"}, nil)
+	for _, in := range []string{"start", "lds l 1 rds:r,q", "rds r 1 a.org=a", "rds q 1 b.org=a", "cds a 1 static:1.1.1.1"} {
+		d.run(in)
+	}
+	before := d.core.snapshot
+	d.run("rds q 2 c.org=a")
+	if now := d.core.snapshot; now == before || now.Routes[0].finder != before.Routes[0].finder || now.Routes[1].finder == before.Routes[1].finder {
+		t.Errorf("%v is read as %v was", show(now), show(before))
+	}
+}
+
 // numbered are so many names.
 func numbered(prefix string, n int, sep string) string {
 	all := make([]string, n)

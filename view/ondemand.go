@@ -265,7 +265,8 @@ func (v *publishedHosts) lists() ([]*routev3.VirtualHost, []string) {
 	return v.onDemand, v.without
 }
 
-// finder finds the virtual hosts of a route configuration's own. Whoever needs it first makes it ready.
+// finder finds the virtual hosts of a route configuration's own, in all snapshots that have the message. Whoever needs
+// it first makes it ready.
 type finder struct {
 	once    sync.Once
 	domains *route.Domains[*routev3.VirtualHost]
@@ -274,6 +275,9 @@ type finder struct {
 // find finds a virtual host, and says whether it is there without being asked for. Those of VHDS come before others
 // with as good a domain.
 func (rc *RouteConfig) find(host string) (vh *routev3.VirtualHost, own bool) {
+	if rc.finder == nil {
+		return nil, false
+	}
 	rc.finder.once.Do(func() { rc.finder.domains = domainsOf(rc.Message) })
 	vh, match, _ := rc.finder.domains.Find(host)
 	if rc.vhds != nil {

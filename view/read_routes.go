@@ -69,6 +69,8 @@ type routesRead struct {
 	needs []Dependency
 	err   error // it cannot be used
 	note  error
+
+	finder finder
 }
 
 // readRoutes reads a route configuration, with a host only the virtual host that it chooses.

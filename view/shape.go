@@ -186,7 +186,6 @@ func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 }
 
 func (s *shape) addRoutes(rc *RouteConfig, p *resourcePart) {
-	rc.finder = &finder{}
 	s.routes, s.parts = append(s.routes, rc), append(s.parts, p)
 }
 
@@ -222,7 +221,7 @@ func (c *core) routeConfig(p *resourcePart) *RouteConfig {
 }
 
 func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *routesRead) {
-	rc.Note = join(rc.Note, read.note, rc.unserved)
+	rc.Note, rc.finder = join(rc.Note, read.note, rc.unserved), &read.finder
 	if read.err != nil {
 		rc.Err = c.fault(rds.Type.TypeURL(), rc.Name, rc.Origin, read.err)
 	} else {

@@ -228,7 +228,7 @@ type RouteConfig struct {
 	unserved error           // why virtual hosts on demand cannot be had, or not all
 	from     *virtualHosts   // nil if there are none
 	vhds     *publishedHosts // of a published one that has from
-	finder   *finder         // of its own virtual hosts; copies share it
+	finder   *finder         // of Message; nil if that is
 }
 
 // OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and those
