@@ -15,7 +15,6 @@ import (
 type link struct {
 	cache   *cache
 	stream  *stream
-	rank    int
 	names   wire.Names // that the server is to know of, globs among them: as last told, and what has changed since
 	watched int        // how many of them are wanted
 
@@ -139,12 +138,12 @@ func rank(typeURL string) int {
 func (s *stream) linkTo(c *cache) *link {
 	l := s.types[c.typ.URL]
 	if l == nil {
-		l = &link{cache: c, stream: s, rank: rank(c.typ.URL)}
+		l = &link{cache: c, stream: s}
 		// TYPE-4: the nonce counts from now on.
 		l.nonce = s.ignored[c.typ.URL]
 		s.types[c.typ.URL] = l
 		s.order = append(s.order, l)
-		slices.SortStableFunc(s.order, func(a, b *link) int { return a.rank - b.rank })
+		slices.SortStableFunc(s.order, func(a, b *link) int { return rank(a.cache.typ.URL) - rank(b.cache.typ.URL) })
 	}
 	return l
 }

@@ -9,7 +9,7 @@ import (
 // collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFaultTo]
 // says otherwise: it is told again what they were told before trouble came between.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
-	sub.noteTrouble(to, false)
+	noteTrouble(to, false)
 	if sub.isCollection() {
 		to, all = nil, to
 	}
@@ -27,11 +27,16 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 // caughtUp leaves out the watches that are still being told of what was held: those hear the rest afterwards.
 func caughtUp(ws []*Watch) []*Watch { return leaveOut(ws, (*Watch).catchingUp) }
 
-func leaveOut(ws []*Watch, which func(*Watch) bool) []*Watch {
-	if slices.ContainsFunc(ws, which) {
-		return slices.DeleteFunc(slices.Clone(ws), which)
+func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
+	if !slices.ContainsFunc(ws, which) {
+		return ws
 	}
-	return ws
+	for _, w := range ws {
+		if !which(w) {
+			rest = append(rest, w)
+		}
+	}
+	return rest
 }
 
 // audience is the watches that hear of a subscription without naming it: nobody does of an alias.
@@ -51,42 +56,23 @@ func (sub *subscription) informed() []*Watch {
 	return nil
 }
 
-// blame says that the notice is because of trouble; if that is with the server, it is with
-// the active one, whoever said what is held.
-func (n *Notice) blame(sub *subscription, f *Fault) {
-	if n.Fault = f; f != nil && (f.Kind == FaultConnection || f.Kind == FaultStream) {
-		n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
-	}
-}
-
 // handOut returns the watches for a notice.
 func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
 
-// noteTrouble notes with watches whether the newest notice to them is of trouble with the server. There may be many
-// watches, few of which ever hear of any.
-func (sub *subscription) noteTrouble(ws []*Watch, is bool) {
-	if !is && !sub.troubled {
-		return
-	}
+// noteTrouble notes with watches whether the newest notice to them is of trouble with the server.
+func noteTrouble(ws []*Watch, is bool) {
 	for _, w := range ws {
 		w.troubled = is
 	}
-	sub.troubled = is || slices.ContainsFunc(sub.watches, func(w *Watch) bool { return w.troubled })
 }
 
 // inTrouble returns those of the watches for a notice that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
-	if !sub.troubled {
-		return nil
-	}
 	return leaveOut(sub.handOut(), func(w *Watch) bool { return !w.troubled })
 }
 
 // outOfTrouble returns the others.
 func (sub *subscription) outOfTrouble() []*Watch {
-	if !sub.troubled {
-		return sub.handOut()
-	}
 	return leaveOut(sub.handOut(), func(w *Watch) bool { return w.troubled })
 }
 
@@ -130,8 +116,10 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	} else if sub.seeks() {
 		return // the store may have something to go on with
 	}
-	m.noticeTo(sub, kind, to, nil).blame(sub, f)
-	sub.noteTrouble(to, true)
+	n := m.noticeTo(sub, kind, to, nil)
+	// It is the active server's, whoever said what is held.
+	n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
+	noteTrouble(to, true)
 	if s := sub.stream(); len(s.notified) == 0 && f == s.fault {
 		s.notified = []*Fault{pastFault} // its end is news, though nobody else was told of it
 	}
@@ -266,7 +254,7 @@ func (l *link) trouble() *Fault {
 // joined is trouble with the active server, with that of the servers of higher priority: the
 // program hears of all (U-7). It is made once, though many hear of it.
 func (src *source) joined(f *Fault) *Fault {
-	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && !slices.Contains(src.stream().notified, f) {
+	if f == nil || src.active == 0 || f != src.stream().fault && !slices.Contains(src.stream().notified, f) {
 		return f
 	}
 	var all []ServerFault
