@@ -62,7 +62,7 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 		err = r.watchAll(ctx)
 	}
 	if err != nil {
-		closeClient(r.client)
+		r.closeClient(r.client)
 		return err
 	}
 	close(r.started)
@@ -325,5 +325,5 @@ func (r *resolver) close() {
 	} else {
 		r.every.Stop()
 	}
-	closeClient(r.client)
+	r.closeClient(r.client)
 }

@@ -182,7 +182,7 @@ func (s *session) finishIfAnswered() {
 // close stops printing and closes the client.
 func (s *session) close() {
 	s.output.end(nil)
-	closeClient(s.client)
+	s.closeClient(s.client)
 }
 
 // result is the outcome for --once and the output. The caller has ended the session.

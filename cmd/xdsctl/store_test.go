@@ -2,8 +2,13 @@ package main
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -52,4 +57,42 @@ func TestStore(t *testing.T) {
 	p = start(t, s.Target(), "--server", s.Target(), "--store", file(t, "x", ""), "cds")
 	p.complains("--store: mkdir ")
 	p.ends(2)
+}
+
+// slowly is a store that takes longer to save than the program waits for what blocks.
+type slowly struct {
+	client.Store
+	saved atomic.Bool
+}
+
+func (s *slowly) Save(client.StoreSection, []client.StoredResource) error {
+	time.Sleep(1500 * time.Millisecond)
+	s.saved.Store(true)
+	return nil
+}
+
+// The end of the program waits until what was accepted is saved.
+//
+// spec: LKG-4
+func TestSlowStore(t *testing.T) {
+	t.Parallel()
+	s, kept := server(t), &slowly{}
+	boot, err := bootstrap.Server(s.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{Bootstrap: boot, Store: kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan struct{}, 1)
+	if _, err := c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) { got <- struct{}{} }); err != nil {
+		t.Fatal(err)
+	}
+	send(t, accept(t, s), testutil.SotW(clusters, "1", "n1", cluster("a")))
+	<-got
+	(&connFlags{store: "somewhere"}).closeClient(c)
+	if !kept.saved.Load() {
+		t.Error("the program ends before the store has saved")
+	}
 }

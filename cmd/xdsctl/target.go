@@ -133,10 +133,13 @@ func (t *target) client(trace *client.Trace) (*client.Client, error) {
 	return c, nil
 }
 
-// closeClient closes a client. A handler or a recording whose write blocks is waited for no longer than
-// a second.
-func closeClient(c *client.Client) {
-	const patience = time.Second
+// closeClient closes a client. A handler or a recording whose write blocks is waited for no longer than a
+// second, and a store that saves no longer than ten.
+func (f *connFlags) closeClient(c *client.Client) {
+	patience := time.Second
+	if f.store != "" {
+		patience = 10 * time.Second
+	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
