@@ -181,19 +181,23 @@ func (c *collection) present() (subs []*subscription) {
 
 func (c *collection) has(sub *subscription) bool { return sub.of == c && !sub.gone }
 
-// inOrder lists the resources of a glob by name, or for the wildcard all that its server has of the type.
-func (c *collection) inOrder() []*subscription {
-	var subs []*subscription
+// covered lists the resources of a glob, or for the wildcard all that its server has of the type; those that are
+// known by an alias alone too.
+func (c *collection) covered() (subs []*subscription) {
 	if c.isGlob() {
-		subs = slices.DeleteFunc(c.present(), func(sub *subscription) bool { return sub.isCollection() || sub.byAlias() })
-		sortSubs(subs)
-		return subs
+		return slices.DeleteFunc(c.present(), (*subscription).isCollection)
 	}
 	for sub := range c.cache.subs.all() {
-		if !sub.isCollection() && c.hears(sub) && !sub.byAlias() {
+		if !sub.isCollection() && c.hears(sub) {
 			subs = append(subs, sub)
 		}
 	}
+	return subs
+}
+
+// inOrder lists the members of a glob or the wildcard by name.
+func (c *collection) inOrder() []*subscription {
+	subs := slices.DeleteFunc(c.covered(), (*subscription).byAlias)
 	sortSubs(subs)
 	return subs
 }

@@ -180,13 +180,9 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // namesToKeep are the names that the store must not forget: the collection's own, and those that it covers and that the
 // server gave, or refused on this stream.
 func (l *link) namesToKeep(c *collection) []string {
-	subs, has := slices.Values(c.members), c.has
-	if !c.isGlob() {
-		subs, has = c.cache.subs.all(), c.hears
-	}
 	names := []string{c.name}
-	for sub := range subs {
-		if has(sub) && !sub.stale() && (sub.held() || l.faulted(sub)) {
+	for _, sub := range c.covered() {
+		if !sub.stale() && (sub.held() || l.faulted(sub)) {
 			names = append(names, sub.name)
 		}
 	}
