@@ -112,12 +112,15 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	return sub
 }
 
-// drop forgets a subscription.
+// drop forgets a subscription, and what the last response of its link held, which may refer to it.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
 	sub.hold(nil, given{})
 	sub.of.leave()
+	if l := sub.link(); l != nil {
+		l.last = nil
+	}
 	c.aliases.remove(sub)
 	sub.strip()
 }

@@ -27,6 +27,16 @@ func (l *link) repeated(resp *response, i int) *subscription {
 	return sub
 }
 
+// remember keeps what a state of the world response held, place by place, and returns other
+// room in its stead.
+func (l *link) remember(found []*subscription) (room []*subscription) {
+	if room = found; !l.stream.Delta {
+		l.last, room = found, l.last
+	}
+	clear(room)
+	return room
+}
+
 // newMember makes a subscription for a name that nobody subscribed to by itself; nil if it is in no
 // collection that is requested from the server.
 func (l *link) newMember(name []byte, canonical string) *subscription {

@@ -12,11 +12,11 @@ import (
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
 // decoded. removed are the removed names that matter here.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	l := resp.link
 	r := &reader{
-		response: resp, found: make([]*subscription, 0, len(resp.Resources)), removed: removed, heldBytes: l.stream.heldBytes(),
+		response: resp, found: m.found[:0], removed: removed, heldBytes: resp.link.stream.heldBytes(),
 		recorded: map[*subscription]int{}, aliased: map[int]*aliased{}, mentions: map[*aliasTarget]int{},
 	}
+	r.ready, m.ready = m.ready, nil
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}
@@ -30,9 +30,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 			r.plan(now, i, sub, a)
 		}
 	}
-	if !l.stream.Delta {
-		l.last = r.found
-	}
+	m.found = r.link.remember(r.found)
 	r.conclude()
 	if r.newBytes > releasable && r.newBytes > r.Size/2 {
 		r.released = true

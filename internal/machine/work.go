@@ -69,7 +69,7 @@ func (m *Machine) apply(now time.Time, resp *response) {
 	for _, it := range resp.ready {
 		m.applyPlanned(now, resp, it)
 	}
-	resp.ready = nil
+	m.reusePlan(resp)
 	for task := nextDecoded(&resp.tasks); task != nil; task = nextDecoded(&resp.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
 		for i := range task.Items {
@@ -80,6 +80,17 @@ func (m *Machine) apply(now time.Time, resp *response) {
 	if len(resp.tasks) == 0 {
 		m.finish(now, resp)
 	}
+}
+
+// maxPlanned is for how many entries the room of a plan is kept for the next.
+const maxPlanned = 1 << 17
+
+func (m *Machine) reusePlan(resp *response) {
+	if cap(resp.ready) > 0 && cap(resp.ready) <= maxPlanned {
+		clear(resp.ready)
+		m.ready = resp.ready[:0]
+	}
+	resp.ready = nil
 }
 
 // applyPlanned refuses a resource, or notes that what is held came again.
