@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -59,6 +60,31 @@ func TestStaleBesideFile(t *testing.T) {
 		}
 		if last != test.want {
 			t.Errorf("%s: the watch hears %d at last, want %d", test.name, last, test.want)
+		}
+	}
+}
+
+// A wildcard's state says nothing of structured names that the store has, which its source may answer for too.
+//
+// spec: LKG-5
+func TestStructuredBesideWildcard(t *testing.T) {
+	r := newRig(t, Config{ResourceTimeout: period})
+	r.m.sources[0].Stored, r.typ.Stored = true, true
+	r.step(Start{r.watch(star)})
+	r.up()
+	keeps := r.decode(r.receive("1", 1)[0]).Keep
+	r.step(Written{r.ref}, Delivered{r.ref})
+	for range 3 {
+		r.now = r.now.Add(period)
+		keeps = append(keeps, r.step(Tick{}).Keep...)
+	}
+	i := slices.IndexFunc(keeps, func(k Keep) bool { return k.Covers != nil })
+	if i < 0 {
+		t.Fatalf("what the wildcard lacks is never forgotten: %+v", keeps)
+	}
+	for name, want := range map[string]bool{"other": true, "xdstp:///t/x": false, "xdstp:///t/p/*": false} {
+		if got := keeps[i].Covers(name); got != want {
+			t.Errorf("the wildcard covers %s: %v, want %v", name, got, want)
 		}
 	}
 }

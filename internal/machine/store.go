@@ -189,10 +189,11 @@ func (l *link) namesToKeep(c *collection) []string {
 	return names
 }
 
-// covers says which names of its source the collection has.
+// covers says of which names of its source the collection lacks what it does not hold. Most servers do not count a
+// structured name to the wildcard.
 func (c *collection) covers() func(string) bool {
 	if !c.isGlob() {
-		return func(string) bool { return true }
+		return func(name string) bool { return !structured(name) }
 	}
 	pattern := c.pattern
 	return func(name string) bool {
