@@ -307,9 +307,11 @@ func (c *core) reached(n *node) {
 		return
 	}
 	if p.reached != r {
+		awaited := p.blocks()
 		p.reached = r
 		c.wait.changed = true
 		c.place(p)
+		c.comesAwaited(p, awaited)
 	}
 	if by, was := n.namers(), p.rare().by; by.hook != was.hook || !slices.Equal(by.aggregates, was.aggregates) {
 		p.own().by = by

@@ -42,15 +42,17 @@ func (c *core) build() {
 	for v := range s.vhds() {
 		c.leadTo(v, 1)
 	}
-	if old != nil {
-		c.retire(old)
-	}
 	for i, p := range s.clusters { // VIEW-11
 		if r := s.names[i].refs; p.cand != r {
+			awaited := p.blocks()
 			p.cand = r
 			c.enqueue(p)
 			c.links.rooted(p)
+			c.comesAwaited(p, awaited)
 		}
+	}
+	if old != nil {
+		c.retire(old, s)
 	}
 	c.due.stirred, c.wait.changed = true, true
 }
@@ -315,10 +317,25 @@ func (c *core) enlist(s *shape) {
 	}
 }
 
-// retire gives back what a shape in making needed.
-func (c *core) retire(s *shape) {
+// but are the clusters of a shape that another one does not lead to.
+func (s *shape) but(o *shape) iter.Seq[*clusterPart] {
+	return func(yield func(*clusterPart) bool) {
+		j := 0
+		for i, n := range s.names {
+			for j < len(o.names) && o.names[j].name < n.name {
+				j++
+			}
+			if (j == len(o.names) || o.names[j].name != n.name) && !yield(s.clusters[i]) {
+				return
+			}
+		}
+	}
+}
+
+// retire gives back what a shape in making needed, and the one in its place does not.
+func (c *core) retire(s, now *shape) {
 	c.retireNeeds(s)
-	for _, p := range s.clusters {
+	for p := range s.but(now) {
 		if p.cand = 0; p.base == 0 {
 			c.enqueue(p)
 		}
@@ -384,15 +401,9 @@ func (c *core) accept(s *shape) {
 			}
 		}
 	}
-	j := 0
-	for i, n := range old.names {
-		for j < len(s.names) && s.names[j].name < n.name {
-			j++
-		}
-		if p := old.clusters[i]; j == len(s.names) || s.names[j].name != n.name {
-			p.base = 0
-			c.place(p)
-		}
+	for p := range old.but(s) {
+		p.base = 0
+		c.place(p)
 	}
 	for _, n := range s.needs {
 		n.part.shown++
