@@ -241,6 +241,10 @@ func TestRedirectTrouble(t *testing.T) {
 		w.since(rec, "updated a/x 1 via b/y")
 		w.b.down()
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if err := rec.last().Err; err == nil || !strings.Contains(err.Error(), `at "`+at("b", "y")+`": `) {
+			t.Errorf("the error does not say where the trouble is: %v", err)
+		}
 		w.since(rec, "ambient error a/x connection via b/y")
 		w.a.down()
 		time.Sleep(5 * time.Second)

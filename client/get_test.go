@@ -47,6 +47,34 @@ func answering(t *testing.T, test func(*testing.T, *rig), change ...func(*client
 	synctest.Test(t, func(t *testing.T) { test(t, newRig(t, srv(), change...)) })
 }
 
+// Get returns the newest value, also while there is trouble, and after that.
+// spec: ONDEMAND-1
+func TestGetNewest(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		version := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if ev, err := r.c.Get(t.Context(), cds.Type, "a"); err != nil || ev.Kind != client.EventUpdated || ev.Version != want {
+				t.Errorf("Get: %v, %v, want version %s", ev, err, want)
+			}
+		}
+		go func() { _, _ = r.c.Get(t.Context(), cds.Type, "a") }()
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		version("1")
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", cluster("a", "2")))
+		version("2")
+		r.srv.SetRefuse(true)
+		r.srv.DropConnections()
+		time.Sleep(time.Minute)
+		version("2")
+		time.Sleep(time.Hour) // it is kept while the server is away
+		version("2")
+		r.send(r.revive(), testutil.SotW(cds.Type.TypeURL(), "2", "n3", cluster("a", "2")))
+		version("2")
+	})
+}
+
 // Only so many names are kept; the longest idle goes first, and never one that is waited for.
 // spec: ONDEMAND-4
 func TestGetLimit(t *testing.T) {

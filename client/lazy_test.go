@@ -55,6 +55,9 @@ func TestLazy(t *testing.T) {
 		if c, err := value(good.last().Value); err != nil || c.GetAltStatName() != "x" {
 			t.Errorf("the value is %v, %v", c, err)
 		}
+		if v, err := r.c.Dump()[0].Value(); err != nil || v.(*clusterv3.Cluster).GetAltStatName() != "x" {
+			t.Errorf("the value of the state is %v, %v", v, err)
+		}
 
 		send("2", "n2", alt+name, "\n\x01b"+unnamedHealthCheck) // as long, and the same to protobuf
 		r.latest(st, "cds [a b] v2 n2")

@@ -71,6 +71,21 @@ func TestList(t *testing.T) {
 	})
 }
 
+// The last batch of a response says so, of a list as of other collections.
+// spec: COLL-5
+func TestListLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		url, last := dir("a", "list"), false
+		w.a.put(url, listing(inline("e", "5", cluster("e", ""))), "10")
+		_, err := w.c.WatchAll(t.Context(), cds.Type, url, func(b client.Batch[any]) { last = b.Last })
+		must(t, err)
+		must(t, w.c.Ready(t.Context()))
+		if !last {
+			t.Error("the batch that brought the list is not the last of its response")
+		}
+	})
+}
+
 // A list whose name is no URL is one where the program says so. Structured names, globs and the wildcard stay
 // what they are.
 //

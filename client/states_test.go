@@ -97,6 +97,21 @@ func TestStatesFailed(t *testing.T) {
 	})
 }
 
+// A state has the authority of its name, and is kept only where there is a value.
+func TestStatesOfAbsent(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch(at("a", "x"))
+		r.watch("y")
+		r.accept()
+		time.Sleep(time.Minute)
+		for _, s := range r.c.Dump() {
+			if s.Status != "DOES_NOT_EXIST" || s.Kept || (s.Authority == "a") != (s.Name == at("a", "x")) {
+				t.Errorf("%+v", s)
+			}
+		}
+	}, func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"a": {}} })
+}
+
 // Resources of scopes, and of sources that watches bring along, are told apart.
 func TestStatesOfScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
