@@ -239,9 +239,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 		default:
 			w.add(resp, r, s.server, name)
 		}
-		if w.wants(sub, name) {
-			sub.known[name] = revision
-		}
+		sub.known[name] = revision
 	}
 	if len(resp.Resources) > 0 && !w.server.ResumeVersion && w.one(32) {
 		again := resp.Resources[0]
