@@ -174,7 +174,8 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		if sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
-		if dst.Delta && l.requested && !sub.stale() && sub.missable() && !sub.unconfirmed {
+		// DELTA-4: a first request that left before lists none of the names.
+		if dst.Delta && l.requested && !sub.stale() && (sub.listable() || sub.missable()) && !sub.unconfirmed {
 			l.unconfirm(sub)
 		}
 		switch {
