@@ -131,7 +131,7 @@ func TestTimeout(t *testing.T) {
 func TestNoTimeout(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
-	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--for", "1s", "cds:a")
+	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--for", "3s", "cds:a")
 	p.expect(streamUp)
 	p.ends(0)
 	if line, more := <-p.lines; more {
