@@ -117,8 +117,8 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 		u.names = u.names[1:]
 	}
 	s := u.link.stream
+	// S-30: the name is requested on a new stream.
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
-		// S-30: the name is requested on a new stream.
 		wait := s.restarts.until.Sub(now)
 		switch {
 		case !u.names[0].sub.wanted():
