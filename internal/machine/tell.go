@@ -175,7 +175,10 @@ func (m *Machine) tellTrouble(s *stream) {
 		s.notified = append(s.notified[max(0, len(s.notified)+1-maxNotified):], s.fault)
 	}
 	for _, l := range s.order {
-		m.tellEveryone(l, s.fault, nil)
+		// S-3: a type that is held back is not well because the others are.
+		if s.fault != nil || l.fault == nil {
+			m.tellEveryone(l, s.fault, nil)
+		}
 	}
 	for i := range m.fx.Notify[from:] {
 		m.fx.Notify[from+i].Trouble = true
