@@ -93,7 +93,10 @@ func TestDomainsAsTable(t *testing.T) {
 		d, vhds := route.NewDomains[[]*virtualHost](rc.IgnorePortInHostMatching), map[string]*virtualHost{}
 		for range 20 {
 			vh := host(r.IntN(5))
-			before := d.Copy()
+			before := d
+			if seed%4 < 3 { // without a copy they are kept in another way
+				before = d.Copy()
+			}
 			found, _, _ := before.Find("a.org")
 			if old := vhds[vh.GetName()]; old != nil {
 				enter(d, old, false)
@@ -102,7 +105,7 @@ func TestDomainsAsTable(t *testing.T) {
 				vhds[vh.GetName()] = &virtualHost{message: vh}
 				enter(d, vhds[vh.GetName()], true)
 			}
-			if again, _, _ := before.Find("a.org"); !slices.Equal(again, found) {
+			if again, _, _ := before.Find("a.org"); before != d && !slices.Equal(again, found) {
 				t.Fatal("a copy changes")
 			}
 			var all []*routev3.VirtualHost

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -8,7 +10,7 @@ import (
 
 // Domains find the value of the domain that matches an authority best: first the exact one, then *suffix, then
 // prefix*, then *; of a kind the longest. The case of ASCII letters does not count. NewDomains makes one. It is not
-// safe for concurrent use while it changes.
+// safe for concurrent use while it changes or is copied.
 type Domains[V any] struct {
 	exact, suffixes, prefixes texts[V]
 	ignorePort                bool
@@ -16,9 +18,13 @@ type Domains[V any] struct {
 
 // texts are the domains of one kind without their asterisk.
 type texts[V any] struct {
-	values  *btree.Map[string, V]
-	lengths *btree.Map[int, int] // how many have it
+	values  map[string]V          // until the first copy
+	tree    *btree.Map[string, V] // nil until then
+	lengths []length              // of those with an asterisk, the longest first
 }
+
+// length is one that some texts have.
+type length struct{ of, texts int }
 
 // degree of the trees: a change of a copy copies a few nodes of so many pairs.
 const degree = 16
@@ -26,16 +32,50 @@ const degree = 16
 // NewDomains makes one without domains. IgnorePort says that Find takes no notice of a port
 // (ignore_port_in_host_matching).
 func NewDomains[V any](ignorePort bool) *Domains[V] {
-	empty := func() texts[V] { return texts[V]{btree.NewMap[string, V](degree), btree.NewMap[int, int](degree)} }
+	empty := func() texts[V] { return texts[V]{values: map[string]V{}} }
 	return &Domains[V]{empty(), empty(), empty(), ignorePort}
 }
 
-// Copy is one that changes independently. It shares what does not change.
+// Copy is one that changes independently. It shares what does not change: the first copy puts all into trees, in which
+// Find takes a few times longer.
 func (d *Domains[V]) Copy() *Domains[V] {
 	return &Domains[V]{d.exact.copy(), d.suffixes.copy(), d.prefixes.copy(), d.ignorePort}
 }
 
-func (t texts[V]) copy() texts[V] { return texts[V]{t.values.Copy(), t.lengths.Copy()} }
+func (t *texts[V]) copy() texts[V] {
+	if t.tree == nil {
+		t.tree = btree.NewMap[string, V](degree)
+		for text, v := range t.values {
+			t.tree.Set(text, v)
+		}
+		t.values = nil
+	}
+	return texts[V]{tree: t.tree.Copy(), lengths: slices.Clone(t.lengths)}
+}
+
+func (t *texts[V]) get(text string) (v V, ok bool) {
+	if t.tree != nil {
+		return t.tree.Get(text)
+	}
+	v, ok = t.values[text]
+	return v, ok
+}
+
+func (t *texts[V]) set(text string, v V) {
+	if t.tree != nil {
+		t.tree.Set(text, v)
+	} else {
+		t.values[text] = v
+	}
+}
+
+func (t *texts[V]) delete(text string) {
+	if t.tree != nil {
+		t.tree.Delete(text)
+	} else {
+		delete(t.values, text)
+	}
+}
 
 // IgnorePort says whether Find takes no notice of a port.
 func (d *Domains[V]) IgnorePort() bool { return d.ignorePort }
@@ -43,37 +83,40 @@ func (d *Domains[V]) IgnorePort() bool { return d.ignorePort }
 // Change replaces the value of a domain by what change makes of it; has says whether there is one. It is false for a
 // domain that is neither a name, *suffix, prefix* nor *, which matches nothing.
 func (d *Domains[V]) Change(domain string, change func(old V, has bool) (now V, keep bool)) bool {
-	kind, text := d.exact, lower(domain)
+	kind, text := &d.exact, lower(domain)
 	switch before, after, wild := strings.Cut(text, "*"); {
 	// VIEW-60: a malformed domain matches nothing, and the others stay good.
 	case text == "", strings.Contains(after, "*"), before != "" && after != "":
 		return false
 	case wild && after != "":
-		kind, text = d.suffixes, after
+		kind, text = &d.suffixes, after
 	case wild:
-		kind, text = d.prefixes, before
+		kind, text = &d.prefixes, before
 	}
-	old, had := kind.values.Get(text)
+	old, had := kind.get(text)
 	now, has := change(old, had)
 	if has {
-		kind.values.Set(text, now)
+		kind.set(text, now)
 	} else {
-		kind.values.Delete(text)
+		kind.delete(text)
 	}
-	if has != had {
+	if has != had && kind != &d.exact && text != "" {
 		kind.count(len(text), has)
 	}
 	return true
 }
 
-func (t texts[V]) count(length int, more bool) {
-	switch n, _ := t.lengths.Get(length); {
+func (t *texts[V]) count(n int, more bool) {
+	i, known := slices.BinarySearchFunc(t.lengths, n, func(l length, n int) int { return cmp.Compare(n, l.of) })
+	switch {
+	case more && known:
+		t.lengths[i].texts++
 	case more:
-		t.lengths.Set(length, n+1)
-	case n > 1:
-		t.lengths.Set(length, n-1)
+		t.lengths = slices.Insert(t.lengths, i, length{n, 1})
+	case t.lengths[i].texts > 1:
+		t.lengths[i].texts--
 	default:
-		t.lengths.Delete(length)
+		t.lengths = slices.Delete(t.lengths, i, i+1)
 	}
 }
 
@@ -93,47 +136,59 @@ func (d *Domains[V]) Find(authority string) (value V, match Match, ok bool) { //
 	if d.ignorePort {
 		authority = withoutPort(authority)
 	}
-	host := lower(authority)
-	if v, ok := d.exact.values.Get(host); ok {
+	host := authority
+	if hasCapital(host) { // as lower, of short ones on the stack
+		var space [255]byte
+		host = string(appendLower(space[:0], host))
+	}
+	if v, ok := d.exact.get(host); ok {
 		return v, matchExact, true
 	}
-	if v, n, ok := d.suffixes.longest(host, func(n int) string { return host[len(host)-n:] }); ok {
-		return v, matchSuffix + Match(n), true
-	}
-	if v, n, ok := d.prefixes.longest(host, func(n int) string { return host[:n] }); ok {
-		return v, matchPrefix + Match(n), true
-	}
-	value, ok = d.prefixes.values.Get("")
-	return value, matchAny, ok
-}
-
-// longest is the value of the longest text that is an affix of a host. An asterisk stands for at least one character.
-func (t texts[V]) longest(host string, affix func(n int) string) (value V, length int, ok bool) {
-	t.lengths.Descend(len(host)-1, func(n, _ int) bool {
-		if n > 0 {
-			value, ok = t.values.Get(affix(n))
-			length = n
+	// An asterisk stands for at least one character.
+	for _, l := range d.suffixes.lengths {
+		if l.of < len(host) {
+			if v, ok := d.suffixes.get(host[len(host)-l.of:]); ok {
+				return v, matchSuffix + Match(l.of), true
+			}
 		}
-		return !ok
-	})
-	return value, length, ok
+	}
+	for _, l := range d.prefixes.lengths {
+		if l.of < len(host) {
+			if v, ok := d.prefixes.get(host[:l.of]); ok {
+				return v, matchPrefix + Match(l.of), true
+			}
+		}
+	}
+	value, ok = d.prefixes.get("")
+	return value, matchAny, ok
 }
 
 // lower is s with ASCII letters in lower case.
 func lower(s string) string {
-	var all []byte // nil if s has none in upper case
+	if hasCapital(s) {
+		return string(appendLower(nil, s))
+	}
+	return s
+}
+
+func hasCapital(s string) bool {
 	for i := range len(s) {
 		if 'A' <= s[i] && s[i] <= 'Z' {
-			if all == nil {
-				all = []byte(s)
-			}
-			all[i] += 'a' - 'A'
+			return true
 		}
 	}
-	if all == nil {
-		return s
+	return false
+}
+
+func appendLower(to []byte, s string) []byte {
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		to = append(to, c)
 	}
-	return string(all)
+	return to
 }
 
 // withoutPort cuts the port off an authority, as ignore_port_in_host_matching asks for. The colons of an
