@@ -70,7 +70,7 @@ func (c ofClient) Resources(typeURL string) iter.Seq[Resource] {
 				r.Content = &anypb.Any{TypeUrl: typeURL, Value: s.Raw}
 			}
 			if r.Error != nil && s.Refused != nil && s.Refused.Raw != nil {
-				r.Error.FailedConfiguration = &anypb.Any{TypeUrl: typeURL, Value: s.Refused.Raw}
+				r.Error.FailedConfiguration = &anypb.Any{TypeUrl: s.Refused.Type, Value: s.Refused.Raw}
 			}
 			if !yield(r) {
 				return
@@ -85,7 +85,7 @@ type Options struct {
 	// elements are written.
 	Resource string
 	// Mask are the fields that are written, as "name,cluster.name": those of each element with
-	// Resource, else of the sections. It goes through lists and through what an Any contains.
+	// Resource, else of the sections. It goes through lists and through what an Any contains. It has 4096 bytes at most.
 	Mask string
 	// NameRegex is matched with whole names of resources (RE2). It has 1024 bytes at most, and 500 steps:
 	// each character and each class is one, as often as it is repeated.
@@ -153,6 +153,9 @@ func newDump(o Options) (*dump, error) {
 			return nil, fmt.Errorf("name_regex: %w", err)
 		}
 	}
+	if len(o.Mask) > maxMask {
+		return nil, fmt.Errorf("mask: it has more than %d bytes", maxMask)
+	}
 	d.mask = parseMask(o.Mask)
 	if !d.has(o.Resource) {
 		return nil, fmt.Errorf("%s %w", o.Resource, ErrNotFound)
@@ -162,6 +165,9 @@ func newDump(o Options) (*dump, error) {
 	}
 	return d, nil
 }
+
+// maxMask bounds what it takes to read a mask, whose paths lead through recursive messages as deep as they are long.
+const maxMask = 4096 // bytes
 
 // The bounds of a NameRegex: what a name costs is its length times the steps.
 const (
