@@ -223,10 +223,11 @@ type tally struct {
 	leaving []*endpointTally
 }
 
-// endpointKey is an address: that of a socket, or a path.
+// endpointKey is an address: that of a socket, a path, or the name of an internal listener with an endpoint's ID.
 type endpointKey struct {
-	address string
-	port    uint32
+	address, id string
+	port        uint32
+	internal    bool
 }
 
 type endpointTally struct {
@@ -256,9 +257,14 @@ func (e *entry) locality(at place) *Locality {
 }
 
 func (t *tally) endpoint(a *corev3.Address) *endpointTally {
-	at := endpointKey{a.GetSocketAddress().GetAddress(), a.GetSocketAddress().GetPortValue()}
-	if at.address == "" {
-		at.address = a.GetPipe().GetPath()
+	var at endpointKey
+	switch a := a.GetAddress().(type) {
+	case *corev3.Address_SocketAddress:
+		at.address, at.port = a.SocketAddress.GetAddress(), a.SocketAddress.GetPortValue()
+	case *corev3.Address_Pipe:
+		at.address = a.Pipe.GetPath()
+	case *corev3.Address_EnvoyInternalAddress:
+		at.address, at.id, at.internal = a.EnvoyInternalAddress.GetServerListenerName(), a.EnvoyInternalAddress.GetEndpointId(), true
 	}
 	known, ok := t.endpoints.Load(at)
 	if !ok {

@@ -6,6 +6,44 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
+// Endpoints are counted apart where anything of their addresses differs.
+//
+// spec: LRS-e
+func TestEndpointsApart(t *testing.T) {
+	socket := func(address string, port uint32) *corev3.Address {
+		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+		}}}
+	}
+	pipe := func(path string) *corev3.Address {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+	}
+	internal := func(listener, id string) *corev3.Address {
+		return &corev3.Address{Address: &corev3.Address_EnvoyInternalAddress{EnvoyInternalAddress: &corev3.EnvoyInternalAddress{
+			AddressNameSpecifier: &corev3.EnvoyInternalAddress_ServerListenerName{ServerListenerName: listener}, EndpointId: id,
+		}}}
+	}
+	all := func() []*corev3.Address {
+		return []*corev3.Address{
+			socket("::1", 1), socket("::1", 2), socket("::2", 1), pipe("a"), pipe("b"), internal("a", ""), internal("a", "1"), internal("b", "1"),
+		}
+	}
+	counts := &tally{}
+	seen := map[*endpointTally]*corev3.Address{}
+	for _, a := range all() {
+		at := counts.endpoint(a)
+		if other, ok := seen[at]; ok {
+			t.Errorf("%v is counted as %v", a, other)
+		}
+		seen[at] = a
+	}
+	for _, a := range all() {
+		if seen[counts.endpoint(a)] == nil {
+			t.Errorf("%v is counted apart from itself", a)
+		}
+	}
+}
+
 // A request finds what is counted of its endpoint just before a report forgets that, since nothing was sent there
 // for a while: the request is in the next reports all the same.
 //
