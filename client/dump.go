@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -60,6 +61,8 @@ type Refused struct {
 	// Raw are the refused bytes, of up to 64 KiB, for the 16 newest refused resources of a type
 	// on a stream; nil for others, and if the client refused a whole response. Read only.
 	Raw []byte `json:"-"`
+	// Type is the type URL of Raw: that of the resource, or of a locator, where the server sent a redirect.
+	Type string `json:"-"`
 }
 
 // Value decodes the bytes that are held, as for an event: nil if there are none, if the resource
@@ -143,7 +146,10 @@ func (c *Client) state(r machine.Resource, scopes []string) State {
 	s.Kept = r.Status == machine.StatusDoesNotExist && r.Raw != nil
 	if f := r.Fault; r.Status == machine.StatusNacked && f != nil && f.Kind == machine.FaultRejected {
 		// U-17: what was refused.
-		s.Refused = &Refused{Version: f.Version, Time: f.At, Raw: r.Refused}
+		s.Refused = &Refused{Version: f.Version, Time: f.At, Raw: r.Refused, Type: r.TypeURL}
+		if r.RefusedLocator {
+			s.Refused.Type = wire.LocatorURL
+		}
 	}
 	if r.Locator {
 		if l, err := xdstp.DecodeLocator(r.Raw); err == nil {

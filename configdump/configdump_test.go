@@ -105,7 +105,7 @@ func serving(t *testing.T, test func(t *testing.T, c *client.Client)) {
 	})
 }
 
-// A name whose resource is elsewhere is not listed; the resource is.
+// A name whose resource is elsewhere is not listed; the resource is. A refused redirect has its own type.
 func TestRedirect(t *testing.T) {
 	const from, to = "xdstp://same/envoy.config.cluster.v3.Cluster/from", "xdstp://same/envoy.config.cluster.v3.Cluster/to"
 	synctest.Test(t, func(t *testing.T) {
@@ -124,15 +124,25 @@ func TestRedirect(t *testing.T) {
 		must(t, err)
 		st, err := srv.Accept(t.Context())
 		must(t, err)
-		locator := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), to)
-		redirect := testutil.Wrapped(from, "1", &anypb.Any{TypeUrl: resource.TypePrefix + "xds.core.v3.ResourceLocator", Value: locator})
-		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", redirect)))
+		redirect := func(to string) proto.Message {
+			locator := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), to)
+			return testutil.Wrapped(from, "1", &anypb.Any{TypeUrl: resource.TypePrefix + "xds.core.v3.ResourceLocator", Value: locator})
+		}
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", redirect(to))))
 		synctest.Wait()
-		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "2", "n2", redirect, &clusterv3.Cluster{Name: to})))
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "2", "n2", redirect(to), &clusterv3.Cluster{Name: to})))
 		synctest.Wait()
 		_, body := get(t, c, "resource=dynamic_active_clusters")
 		if strings.Count(body, "version_info")+strings.Count(body, "versionInfo") != 1 || !strings.Contains(body, to) {
 			t.Errorf("the dump is %s", body)
+		}
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "3", "n3", &clusterv3.Cluster{Name: from})))
+		synctest.Wait()
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "4", "n4", redirect("http://elsewhere/cluster"))))
+		synctest.Wait()
+		_, body = get(t, c, "resource=dynamic_active_clusters&mask=error_state.failed_configuration")
+		if strings.Count(body, "failed_configuration") != 1 || !strings.Contains(body, "ResourceLocator") {
+			t.Errorf("with a refused redirect the dump is %s", body)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func contentType(s client.State) string {
 func (a *answer) errorState(s client.State) *adminv3.UpdateFailureState {
 	e := updatestate.Error(s)
 	if e != nil && s.Refused != nil && s.Refused.Raw != nil {
-		e.FailedConfiguration = a.contents(s.Type, s.Refused.Raw)
+		e.FailedConfiguration = a.contents(s.Refused.Type, s.Refused.Raw)
 	}
 	return e
 }

@@ -34,7 +34,8 @@ func (p *process) row() string {
 		out += t.AsTime().Format(" 15:04:05")
 	}
 	if e := r.GetErrorState(); e != nil {
-		out += fmt.Sprintf(" error %q", e.GetVersionInfo())
+		refused := e.GetFailedConfiguration().GetTypeUrl()
+		out += fmt.Sprintf(" error %q %s", e.GetVersionInfo(), refused[strings.LastIndexByte(refused, '.')+1:])
 	}
 	return out
 }
@@ -53,10 +54,10 @@ func TestThroughStreams(t *testing.T) {
 		same(t, "accepted", p.row(), `ACKED "1" Cluster `+at)
 		time.Sleep(time.Minute)
 		p.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", invalid("a")))
-		same(t, "refused", p.row(), `NACKED "1" Cluster `+at+` error "2"`)
+		same(t, "refused", p.row(), `NACKED "1" Cluster `+at+` error "2" Cluster`)
 		st.End(nil)
 		st = p.accept()
-		same(t, "on a new stream", p.row(), `NACKED "1" Cluster `+at+` error "2"`)
+		same(t, "on a new stream", p.row(), `NACKED "1" Cluster `+at+` error "2" Cluster`)
 		p.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", cluster("a")))
 		same(t, "taken back", p.row(), `ACKED "1" Cluster `+at)
 		p.srv.SetRefuse(true)
@@ -104,10 +105,17 @@ func TestRedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t, func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"same": {}} })
 		p.watch(cds.Type, from)
-		locator := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), to)
-		p.send(p.accept(), testutil.SotW(cds.Type.TypeURL(), "1", "n1",
-			testutil.Wrapped(from, "1", &anypb.Any{TypeUrl: resource.TypePrefix + "xds.core.v3.ResourceLocator", Value: locator})))
-		same(t, "row", p.row(), `ACKED "1" ResourceLocator `+time.Now().UTC().Format("15:04:05"))
+		st := p.accept()
+		send := func(version, to string) {
+			locator := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), to)
+			p.send(st, testutil.SotW(cds.Type.TypeURL(), version, "n"+version,
+				testutil.Wrapped(from, version, &anypb.Any{TypeUrl: resource.TypePrefix + "xds.core.v3.ResourceLocator", Value: locator})))
+		}
+		at := time.Now().UTC().Format("15:04:05")
+		send("1", to)
+		same(t, "row", p.row(), `ACKED "1" ResourceLocator `+at)
+		send("2", "http://elsewhere/cluster")
+		same(t, "refused", p.row(), `NACKED "1" ResourceLocator `+at+` error "2" ResourceLocator`)
 	})
 }
 

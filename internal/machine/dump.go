@@ -28,6 +28,8 @@ type Resource struct {
 	Refused    []byte // the payload that Fault refused; nil where it is not kept. Not to be changed
 	Stale      bool   // the value is from the store, and no server has spoken of it since
 	Locator    bool   // Raw is an xds.core.v3.ResourceLocator: the resource is there
+	// RefusedLocator is as Locator, of Refused.
+	RefusedLocator bool
 }
 
 // Key names a resource or a collection that a [Listing] found.
@@ -133,7 +135,8 @@ func (sub *subscription) dump() Resource {
 	case StatusDoesNotExist:
 		r.Reason = sub.reason
 	case StatusNacked:
-		r.Refused = sub.link().refusals.of(sub.fault())
+		it := sub.link().refusals.of(sub.fault())
+		r.Refused, r.RefusedLocator = it.raw, it.locator
 	}
 	if r.Fault == nil {
 		r.Fault = sub.of.source.joined(sub.link().trouble())

@@ -335,26 +335,27 @@ const (
 type refusals []refusal
 
 type refusal struct {
-	fault *Fault
-	raw   []byte
+	fault   *Fault
+	raw     []byte
+	locator bool
 }
 
-func (r *refusals) add(f *Fault, payload []byte) {
+func (r *refusals) add(f *Fault, payload []byte, locator bool) {
 	if len(payload) > maxRefused {
 		return
 	}
 	if len(*r) == maxRefusals {
 		*r = slices.Delete(*r, 0, 1)
 	}
-	*r = append(*r, refusal{f, slices.Clone(payload)})
+	*r = append(*r, refusal{f, slices.Clone(payload), locator})
 }
 
-// of finds what a fault refused; nil if it is not kept.
-func (r refusals) of(f *Fault) []byte {
+// of finds what a fault refused; zero if it is not kept.
+func (r refusals) of(f *Fault) refusal {
 	for _, it := range r {
 		if it.fault == f {
-			return it.raw
+			return it
 		}
 	}
-	return nil
+	return refusal{}
 }

@@ -210,7 +210,8 @@ func (resp *response) refusal(now time.Time, i int, err error, hash uint64) *Fau
 
 // refuse notes that an entry is invalid.
 func (m *Machine) refuse(resp *response, i int, sub *subscription, f *Fault) {
-	resp.link.refusals.add(f, resp.Resources[i].Payload)
+	entry := &resp.Resources[i]
+	resp.link.refusals.add(f, entry.Payload, resp.link.redirects(entry))
 	// ERR-3: with fail_on_data_errors the value goes.
 	m.noteFault(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
 }
