@@ -106,6 +106,9 @@ func (s *Store[T]) All() iter.Seq2[string, T] {
 
 // Synced blocks until the first state of the collection is complete. For errors see [client.Watch.ReadyWithValues].
 func (s *Store[T]) Synced(ctx context.Context) error {
+	if ctx == nil {
+		return client.ErrNilContext
+	}
 	select {
 	case <-s.synced: // whatever ended since
 		return nil
@@ -120,8 +123,8 @@ func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
 // Changes yields when the first state of the collection is complete and after each change from then on,
 // until ctx or the store ends; [Store.Err] then says why the store has ended. Changes that come while the
-// body of the loop runs are one. Several loops may run at once. In a handler
-// whose collection is not complete it yields nothing.
+// body of the loop runs are one. Several loops may run at once. With a nil context, and in a handler
+// whose collection is not complete, it yields nothing.
 func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := s.Synced(ctx); err == nil && ctx.Err() == nil; {

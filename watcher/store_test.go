@@ -79,6 +79,16 @@ func TestStoreChanges(t *testing.T) {
 		must(t, err)
 		ctx, cancel := context.WithCancel(background())
 		defer cancel()
+		var none context.Context
+		without := func() {
+			for range s.Changes(none) {
+				t.Error("a loop begins without a context")
+			}
+			if err := s.Synced(none); err != client.ErrNilContext {
+				t.Errorf("Synced without a context: %v", err)
+			}
+		}
+		without()
 		var told [3][]string
 		var loops sync.WaitGroup
 		for i, within := range []context.Context{background(), ctx, background()} {
@@ -99,6 +109,7 @@ func TestStoreChanges(t *testing.T) {
 		r.send(st, "2", "a", "b")
 		r.send(st, "3", "a")
 		time.Sleep(time.Minute)
+		without()
 		cancel()
 		synctest.Wait()
 		r.send(st, "4", "a")
