@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -107,5 +108,112 @@ func TestSources(t *testing.T) {
 	}
 	if answers := made[0].Answers; answers(0, "") || !answers(0, "a") || answers(3, "a") {
 		t.Error("other servers may say names of an authority than those that answer for it")
+	}
+}
+
+// closing is a connection that counts that it is closed.
+type closing struct {
+	conn
+	closed *int
+}
+
+func (c closing) Close() error {
+	*c.closed++
+	return nil
+}
+
+// What the machine is told of a source: its servers, each once, as the program's choice has them, whether its resources
+// are stored, which those of files are not, when it falls back, and the parameters and the scope of its names.
+//
+// spec: CFG-3 FALLBACK-2 H-11
+func TestWhatSourcesAreTold(t *testing.T) {
+	table, err := authority.New((&bootstrap.Config{
+		Node: &corev3.Node{Id: "n"}, Servers: servers("one"),
+		Authorities: map[string]bootstrap.Authority{
+			"a": {Servers: servers("uno", "two"), FallbackOnReachabilityOnly: true}, "b": {Servers: servers("two", "two")},
+		},
+	}).WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, over := 0, error(nil)
+	var known []engine.Server
+	var told []machine.Source
+	s, first, sources, err := New(Config{
+		Override: func(b bootstrap.ManagementServer) bootstrap.ManagementServer {
+			if b.URI == "uno" {
+				b.URI = "one"
+			}
+			return b
+		},
+		Make: func(b bootstrap.ManagementServer) engine.Server {
+			return engine.Server{URI: b.URI, Connect: func() (transport.Conn, error) { return closing{closed: &closed}, nil }}
+		},
+		Extend: func(added []engine.Server, all []machine.Source) error {
+			known, told = append(known, added...), append(told, all...)
+			return over
+		},
+		Params: func(k authority.Key) map[string]string {
+			if k.Authority != "a" {
+				return nil
+			}
+			return map[string]string{"k": "v"}
+		},
+		Stored: true,
+	}, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, told = append(known, first...), append(told, sources...)
+	find := func(scope, name string, peer ...bootstrap.ManagementServer) error {
+		own := table
+		if len(peer) > 0 {
+			var err error
+			if own, err = table.WithPeer(bootstrap.Source{Servers: peer, FallbackOnReachabilityOnly: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := own.Resolve("type.googleapis.com/a.B", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Find(own, Place{r.Key(), scope}, r)
+		return err
+	}
+	file := bootstrap.ManagementServer{URI: "file", Carrier: &bootstrap.File{Path: "/x"}}
+	for _, err := range []error{
+		find("", "x", append(servers("two", "two"), file)...), find("s", "x"), find("s", "xdstp://b/a.B/x"), find("s", "x", servers("three", "three")...),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	word := func(is bool, text string) string {
+		if is {
+			return text
+		}
+		return ""
+	}
+	var got []string
+	for _, m := range told {
+		got = append(got, fmt.Sprintf("%v scope %d%s%s%s", m.Servers, m.Scope,
+			word(m.Stored, " stored"), word(m.ReachabilityOnly, " reachability only"), word(m.Params != nil, " params")))
+	}
+	want := []string{
+		"[0] scope 0 stored", "[0 1] scope 0 stored reachability only params", "[1] scope 0 stored", "[1 2] scope 1 reachability only",
+		"[0] scope 2 stored", "[1] scope 2 stored", "[3] scope 3 stored reachability only",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the machine is told\n%q, want\n%q", got, want)
+	}
+	if len(known) != 4 || closed != 4 {
+		t.Errorf("there are %d servers, and %d connections are closed; want 4", len(known), closed)
+	}
+	// The authorities a and b have servers that are not the same lists.
+	if answers := told[0].Answers; !answers(0, "a") || answers(0, "b") || !answers(1, "b") {
+		t.Error("who answers for an authority is not asked as the program's choice has the servers")
+	}
+	if over = errors.New("over"); !errors.Is(find("t", "x"), over) {
+		t.Error("it is not told that the machine takes no more")
 	}
 }
