@@ -228,7 +228,7 @@ func TestOverrideLeavesOtherKinds(t *testing.T) {
 		Node: &corev3.Node{Id: "n"},
 		Servers: []bootstrap.ManagementServer{
 			{URI: "x:1", ChannelCreds: bootstrap.Insecure()},
-			{URI: "rest:c", PerType: true, Carrier: &bootstrap.REST{
+			{URI: "rest:c", Carrier: &bootstrap.REST{
 				RefreshDelay: time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: "h:1", ChannelCreds: bootstrap.Insecure()}},
 			}},
 			{URI: "file:///x", Carrier: &bootstrap.File{Path: "/x"}},

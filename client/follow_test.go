@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,34 @@ func TestRedirect(t *testing.T) {
 		w.a.put(at("a", "x"), redirect(at("b", "y")), "r4")
 		watch.Stop()
 		w.unwanted()
+	})
+}
+
+// A handler has one call at a time, also while the server of its name and the server that the name is redirected to both have news.
+// spec: REDIR-2
+func TestRedirectedHandlerHasOneCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r1")
+		w.b.put(at("b", "y"), cluster("y", "1"), "1")
+		var gate gate
+		gate.shut()
+		var calls, most atomic.Int32
+		rec := &record{}
+		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(ev client.Event[any]) {
+			most.Store(max(most.Load(), calls.Add(1)))
+			defer calls.Add(-1)
+			rec.hear(ev)
+			gate.pass(nil)
+		})
+		must(t, err)
+		w.since(rec, "updated a/x 1 via b/y")
+		w.a.put(at("a", "x"), cluster("x", "7"), "7")
+		w.since(rec)
+		gate.open()
+		w.since(rec, "updated a/x 7")
+		if most.Load() != 1 {
+			t.Errorf("%d calls ran at once", most.Load())
+		}
 	})
 }
 

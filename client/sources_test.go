@@ -84,3 +84,21 @@ func TestConfigSources(t *testing.T) {
 		}
 	})
 }
+
+// A watch that is for delta alone is an error where a server is asked in state of the world, and asks nobody.
+//
+// spec: VHDS-1
+func TestDeltaOnly(t *testing.T) {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			_, err := r.c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {}, client.DeltaOnly())
+			re, isConfig := errors.AsType[*client.ResourceError](err)
+			isConfig = isConfig && re.Kind == client.ErrorConfig && strings.Contains(err.Error(), "is asked in state of the world")
+			synctest.Wait()
+			asked := len(r.srv.Streams())
+			if variant == client.VariantSotW && (!isConfig || asked != 0) || variant == client.VariantDelta && (err != nil || asked != 1) {
+				t.Errorf("%v: %v, and there are %d streams", variant, err, asked)
+			}
+		}, func(c *client.Config) { c.Variant = variant })
+	}
+}

@@ -93,6 +93,7 @@ func TestStartWithoutServer(t *testing.T) {
 					t.Errorf("it is of %v, want the time when it was accepted, %v", s.Updated, accepted)
 				}
 			}
+			same(t, "stale", r.c.Gauges().Stale, []client.StaleCount{{Type: cds.Type.TypeURL(), Count: 1}})
 			ev, err := r.c.Get(t.Context(), cds.Type, "a")
 			if err != nil || !ev.Stale {
 				t.Errorf("Get: %+v, %v", ev, err)
@@ -104,6 +105,7 @@ func TestStartWithoutServer(t *testing.T) {
 			synctest.Wait()
 			got := stale(rec.all())
 			same(t, "heard last", got[len(got)-1], "updated a 1")
+			same(t, "stale", r.c.Gauges().Stale, []client.StaleCount{{Type: cds.Type.TypeURL()}})
 		})
 	})
 }

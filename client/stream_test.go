@@ -379,20 +379,35 @@ func TestResetBackoff(t *testing.T) {
 // A server that says that it does not speak the variant is said to be so.
 // spec: S-6
 func TestVariantHint(t *testing.T) {
-	for _, end := range []error{
-		status.Error(codes.Unimplemented, "unknown method"),
-		status.Error(codes.Unknown, "delta is not implemented"),
-		io.EOF,
+	const (
+		delta    = "may not speak the delta variant of the protocol, or not on an aggregated stream"
+		perType  = "may not speak the delta variant of the protocol, or not on a stream for each type"
+		ofStates = "may not speak the state of the world variant of the protocol, or not on an aggregated stream"
+	)
+	for _, tt := range []struct {
+		end     error
+		variant client.Variant
+		streams client.Streams
+		hint    string // "" for none
+	}{
+		{status.Error(codes.Unimplemented, "unknown method"), client.VariantDelta, client.StreamsAggregated, delta},
+		{status.Error(codes.Unknown, "delta is not implemented"), client.VariantDelta, client.StreamsAggregated, delta},
+		{io.EOF, client.VariantDelta, client.StreamsAggregated, delta},
+		{io.EOF, client.VariantDelta, client.StreamsPerType, perType},
+		{status.Error(codes.Unavailable, "busy"), client.VariantDelta, client.StreamsAggregated, ""},
+		{status.Error(codes.Unimplemented, "unknown method"), client.VariantSotW, client.StreamsAggregated, ofStates},
+		{io.EOF, client.VariantSotW, client.StreamsAggregated, ""},
 	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			_, rec := r.watch("a")
-			r.accept().End(end)
+			r.accept().End(tt.end)
 			synctest.Wait()
 			err := rec.last().Err
-			if err == nil || !strings.Contains(err.Error(), "may not speak the delta variant") || !errors.Is(err, io.EOF) && status.Code(errors.Unwrap(err)) != status.Code(end) {
-				t.Errorf("after %v the error is %v", end, err)
+			if err == nil || !strings.Contains(err.Error(), tt.hint) || (tt.hint == "") == strings.Contains(err.Error(), "may not speak") ||
+				!errors.Is(err, io.EOF) && status.Code(errors.Unwrap(err)) != status.Code(tt.end) {
+				t.Errorf("after %v the error is %v, want %q in it", tt.end, err, tt.hint)
 			}
 			r.accept() // it goes on trying
-		}, func(c *client.Config) { c.Variant = client.VariantDelta })
+		}, func(c *client.Config) { c.Variant, c.Streams = tt.variant, tt.streams })
 	}
 }
