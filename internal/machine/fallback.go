@@ -182,7 +182,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
 			l.afterFirst = append(l.afterFirst, sub)
 		case !sub.held() || sub.stale():
-			if m.await(now, sub); l.form == wildLegacy && l.hasLeft(sub) {
+			if m.await(now, sub); !l.stream.Delta && l.form == wildLegacy && l.hasLeft(sub) {
 				l.afterFirst = append(l.afterFirst, sub)
 			}
 		}

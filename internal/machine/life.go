@@ -201,6 +201,13 @@ func (m *Machine) forgetTypes(s *stream) bool {
 	if s.watches > 0 {
 		return true
 	}
+	for _, src := range s.sources {
+		if src.stream() == s {
+			for _, c := range src.caches {
+				c.forgetSource(src) // what a wildcard still held when the server was chosen anew
+			}
+		}
+	}
 	for _, l := range s.order {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
