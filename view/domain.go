@@ -6,12 +6,12 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/xdswatch/xdswatch/view/route"
+	"github.com/xdswatch/xdswatch/internal/domains"
 )
 
 // domainsOf find the virtual hosts of a route configuration. The first of a domain keeps it.
-func domainsOf(rc *routev3.RouteConfiguration) *route.Domains[*routev3.VirtualHost] {
-	d := route.NewDomains[*routev3.VirtualHost](rc.GetIgnorePortInHostMatching())
+func domainsOf(rc *routev3.RouteConfiguration) *domains.Table[*routev3.VirtualHost] {
+	d := domains.New[*routev3.VirtualHost](rc.GetIgnorePortInHostMatching())
 	for _, vh := range rc.GetVirtualHosts() {
 		for _, domain := range vh.GetDomains() {
 			d.Change(domain, func(first *routev3.VirtualHost, has bool) (*routev3.VirtualHost, bool) {
@@ -31,11 +31,11 @@ func matchHost(rc *routev3.RouteConfiguration, host string) *routev3.VirtualHost
 	return vh
 }
 
-// domains find the virtual hosts of VHDS that have a domain, by name: the first is the one that counts.
-type domains = route.Domains[[]*virtualHost]
+// hostDomains find the virtual hosts of VHDS that have a domain, by name: the first is the one that counts.
+type hostDomains = domains.Table[[]*virtualHost]
 
 // enter adds the domains of a virtual host, or takes them out.
-func enter(d *domains, h *virtualHost, in bool) {
+func enter(d *hostDomains, h *virtualHost, in bool) {
 	for _, domain := range h.message.GetDomains() {
 		d.Change(domain, func(all []*virtualHost, _ bool) ([]*virtualHost, bool) {
 			i, has := slices.BinarySearchFunc(all, h, func(a, b *virtualHost) int {

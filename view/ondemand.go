@@ -12,8 +12,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/domains"
 	"github.com/xdswatch/xdswatch/internal/ondemand"
-	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // OD-b: missFor is how long a cluster that does not exist counts as known, however often it is
@@ -269,7 +269,7 @@ func (v *publishedHosts) lists() ([]*routev3.VirtualHost, []string) {
 // it first makes it ready.
 type finder struct {
 	once    sync.Once
-	domains *route.Domains[*routev3.VirtualHost]
+	domains *domains.Table[*routev3.VirtualHost]
 }
 
 // find finds a virtual host, and says whether it is there without being asked for. Those of VHDS come before others

@@ -10,8 +10,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/tidwall/btree"
 
+	"github.com/xdswatch/xdswatch/internal/domains"
 	"github.com/xdswatch/xdswatch/internal/protoequal"
-	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // vhdsState is what a core has of VHDS.
@@ -50,7 +50,7 @@ type virtualHosts struct {
 type hostsTable struct {
 	found   *btree.Map[string, *virtualHost] // by name
 	missing *btree.Map[string, bool]         // by host name (VHDS-3)
-	domains *domains
+	domains *hostDomains
 }
 
 func (t hostsTable) copy() hostsTable {
@@ -112,7 +112,7 @@ func (c *core) draftVHDS(s *shape, rc *RouteConfig, p *resourcePart) {
 			routes: p, source: source, wildcard: wildcard,
 			subscribed: map[string]*resourcePart{}, given: map[string]*virtualHost{}, differ: map[string]bool{},
 			hostsTable: hostsTable{
-				btree.NewMap[string, *virtualHost](degree), btree.NewMap[string, bool](degree), route.NewDomains[[]*virtualHost](ignorePort),
+				btree.NewMap[string, *virtualHost](degree), btree.NewMap[string, bool](degree), domains.New[[]*virtualHost](ignorePort),
 			},
 		}
 	}

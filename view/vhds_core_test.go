@@ -11,6 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/internal/domains"
 	"github.com/xdswatch/xdswatch/resource/ecds"
 	"github.com/xdswatch/xdswatch/view/route"
 )
@@ -75,14 +76,14 @@ func (d *driver) checkHosts() {
 //
 // spec: VIEW-60, VHDS-2
 func TestDomainsAsTable(t *testing.T) {
-	domains := []string{"a.org", "A.org:80", "*.a.org", "*.b.a.org", "*a.org", "a.*", "a.b.*", "*", "a*b", "**", "", "b.org", "É.org"}
+	texts := []string{"a.org", "A.org:80", "*.a.org", "*.b.a.org", "*a.org", "a.*", "a.b.*", "*", "a*b", "**", "", "b.org", "É.org"}
 	asked := []string{"a.org", "a.ORG", "a.org:80", "x.a.org", "b.a.org", "x.b.a.org", "a.b.c", "a.c:80", "a.org:", "", "xa.org", "ab", "É.org", "é.ORG"}
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		host := func(i int) *routev3.VirtualHost {
 			vh := &routev3.VirtualHost{Name: fmt.Sprint("v", i)}
 			for range r.IntN(4) {
-				vh.Domains = append(vh.Domains, domains[r.IntN(len(domains))])
+				vh.Domains = append(vh.Domains, texts[r.IntN(len(texts))])
 			}
 			return vh
 		}
@@ -90,7 +91,7 @@ func TestDomainsAsTable(t *testing.T) {
 		for i := range r.IntN(4) {
 			rc.VirtualHosts = append(rc.VirtualHosts, host(i))
 		}
-		d, vhds := route.NewDomains[[]*virtualHost](rc.IgnorePortInHostMatching), map[string]*virtualHost{}
+		d, vhds := domains.New[[]*virtualHost](rc.IgnorePortInHostMatching), map[string]*virtualHost{}
 		for range 20 {
 			vh := host(r.IntN(5))
 			before := d

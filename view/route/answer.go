@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/xdswatch/xdswatch/internal/domains"
 )
 
 // redirect is a compiled redirect.
@@ -74,10 +76,10 @@ func (d *redirect) authority(r *Request) string {
 	case d.host != "":
 		host = d.host
 	case d.port != 0:
-		host = withoutPort(host)
+		host = domains.WithoutPort(host)
 	case d.scheme != "" && (r.Scheme == "http" && strings.HasSuffix(host, ":80") || r.Scheme == "https" && strings.HasSuffix(host, ":443")):
 		// The port was the default of the old scheme, and would be wrong with the new one.
-		host = withoutPort(host)
+		host = domains.WithoutPort(host)
 	}
 	if d.port != 0 {
 		return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(d.port)))

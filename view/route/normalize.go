@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/internal/domains"
 )
 
 // Normalization is what an HttpConnectionManager does to the path and the host of a request before it is
@@ -77,7 +79,7 @@ func (n *Normalization) Apply(r *Request, port uint16) (redirect string, err err
 }
 
 func (n *Normalization) host(r *Request, port uint16) {
-	name := withoutPort(r.Host)
+	name := domains.WithoutPort(r.Host)
 	suffix := r.Host[len(name):]
 	if n.StripDot {
 		name = strings.TrimSuffix(name, ".")

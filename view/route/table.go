@@ -6,6 +6,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/internal/domains"
 )
 
 // Table is a compiled RouteConfiguration. It is immutable and safe for concurrent use.
@@ -13,7 +15,7 @@ type Table struct {
 	proto   *routev3.RouteConfiguration
 	vhds    []*routev3.VirtualHost
 	hosts   []*VirtualHost
-	domains *Domains[*VirtualHost]
+	domains *domains.Table[*VirtualHost]
 	header  headerName // in place of the host, if not empty
 	err     error
 }
@@ -29,7 +31,7 @@ func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.Virtua
 	if old != nil && old.proto == rc && slices.Equal(old.vhds, vhds) {
 		return old
 	}
-	t := &Table{proto: rc, vhds: vhds, domains: NewDomains[*VirtualHost](rc.GetIgnorePortInHostMatching())}
+	t := &Table{proto: rc, vhds: vhds, domains: domains.New[*VirtualHost](rc.GetIgnorePortInHostMatching())}
 	if name := rc.GetVhostHeader(); name != "" {
 		t.header = newHeaderName(name)
 	}
@@ -67,7 +69,7 @@ func (t *Table) enter(h *VirtualHost) error {
 		}) {
 			f.addf("domains", "%q is neither a name, *suffix, prefix* nor *", domain)
 		} else if taken {
-			f.addf("domains", "%q is a domain of a virtual host before it", lower(domain))
+			f.addf("domains", "%q is a domain of a virtual host before it", domains.Lower(domain))
 		}
 	}
 	return errors.Join(f.all...)
@@ -100,8 +102,9 @@ func (t *Table) VirtualHosts() []*VirtualHost { return t.hosts }
 // Err joins all faults of the configuration, each a *[Fault], or is nil.
 func (t *Table) Err() error { return t.err }
 
-// VirtualHost finds the virtual host of an authority, or nil, as [Domains] do. The port of the authority
-// counts, unless the configuration says ignore_port_in_host_matching.
+// VirtualHost finds the virtual host of an authority, or nil. Domains match without regard to
+// case: first the exact ones, then *suffix, then prefix*, then *; of a kind the longest wins. The port
+// of the authority counts, unless the configuration says ignore_port_in_host_matching.
 func (t *Table) VirtualHost(authority string) *VirtualHost {
 	h, _, _ := t.domains.Find(authority)
 	return h

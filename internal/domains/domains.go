@@ -1,4 +1,5 @@
-package route
+// Package domains finds virtual hosts by their domains, as Envoy does.
+package domains
 
 import (
 	"cmp"
@@ -8,10 +9,10 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Domains find the value of the domain that matches an authority best: first the exact one, then *suffix, then
-// prefix*, then *; of a kind the longest. The case of ASCII letters does not count. NewDomains makes one. It is not
-// safe for concurrent use while it changes or is copied.
-type Domains[V any] struct {
+// Table finds the value of the domain that matches an authority best: first the exact one, then *suffix, then
+// prefix*, then *; of a kind the longest. The case of ASCII letters does not count. It is not safe for concurrent use
+// while it changes or is copied.
+type Table[V any] struct {
 	exact, suffixes, prefixes texts[V]
 	ignorePort                bool
 }
@@ -29,17 +30,17 @@ type length struct{ of, texts int }
 // degree of the trees: a change of a copy copies a few nodes of so many pairs.
 const degree = 16
 
-// NewDomains makes one without domains. IgnorePort says that Find takes no notice of a port
+// New makes a table without domains. ignorePort says that Find takes no notice of a port
 // (ignore_port_in_host_matching).
-func NewDomains[V any](ignorePort bool) *Domains[V] {
+func New[V any](ignorePort bool) *Table[V] {
 	empty := func() texts[V] { return texts[V]{values: map[string]V{}} }
-	return &Domains[V]{empty(), empty(), empty(), ignorePort}
+	return &Table[V]{empty(), empty(), empty(), ignorePort}
 }
 
 // Copy is one that changes independently. It shares what does not change: the first copy puts all into trees, in which
 // Find takes a few times longer.
-func (d *Domains[V]) Copy() *Domains[V] {
-	return &Domains[V]{d.exact.copy(), d.suffixes.copy(), d.prefixes.copy(), d.ignorePort}
+func (t *Table[V]) Copy() *Table[V] {
+	return &Table[V]{t.exact.copy(), t.suffixes.copy(), t.prefixes.copy(), t.ignorePort}
 }
 
 func (t *texts[V]) copy() texts[V] {
@@ -78,20 +79,20 @@ func (t *texts[V]) delete(text string) {
 }
 
 // IgnorePort says whether Find takes no notice of a port.
-func (d *Domains[V]) IgnorePort() bool { return d.ignorePort }
+func (t *Table[V]) IgnorePort() bool { return t.ignorePort }
 
 // Change replaces the value of a domain by what change makes of it; has says whether there is one. It is false for a
 // domain that is neither a name, *suffix, prefix* nor *, which matches nothing.
-func (d *Domains[V]) Change(domain string, change func(old V, has bool) (now V, keep bool)) bool {
-	kind, text := &d.exact, lower(domain)
+func (t *Table[V]) Change(domain string, change func(old V, has bool) (now V, keep bool)) bool {
+	kind, text := &t.exact, Lower(domain)
 	switch before, after, wild := strings.Cut(text, "*"); {
 	// VIEW-60: a malformed domain matches nothing, and the others stay good.
 	case text == "", strings.Contains(after, "*"), before != "" && after != "":
 		return false
 	case wild && after != "":
-		kind, text = &d.suffixes, after
+		kind, text = &t.suffixes, after
 	case wild:
-		kind, text = &d.prefixes, before
+		kind, text = &t.prefixes, before
 	}
 	old, had := kind.get(text)
 	now, has := change(old, had)
@@ -100,7 +101,7 @@ func (d *Domains[V]) Change(domain string, change func(old V, has bool) (now V, 
 	} else {
 		kind.delete(text)
 	}
-	if has != had && kind != &d.exact && text != "" {
+	if has != had && kind != &t.exact && text != "" {
 		kind.count(len(text), has)
 	}
 	return true
@@ -132,39 +133,39 @@ const (
 )
 
 // Find finds the value of an authority; ok is false if no domain matches.
-func (d *Domains[V]) Find(authority string) (value V, match Match, ok bool) { // VIEW-60
-	if d.ignorePort {
-		authority = withoutPort(authority)
+func (t *Table[V]) Find(authority string) (value V, match Match, ok bool) { // VIEW-60
+	if t.ignorePort {
+		authority = WithoutPort(authority)
 	}
 	host := authority
-	if hasCapital(host) { // as lower, of short ones on the stack
+	if hasCapital(host) { // as Lower, of short ones on the stack
 		var space [255]byte
 		host = string(appendLower(space[:0], host))
 	}
-	if v, ok := d.exact.get(host); ok {
+	if v, ok := t.exact.get(host); ok {
 		return v, matchExact, true
 	}
 	// An asterisk stands for at least one character.
-	for _, l := range d.suffixes.lengths {
+	for _, l := range t.suffixes.lengths {
 		if l.of < len(host) {
-			if v, ok := d.suffixes.get(host[len(host)-l.of:]); ok {
+			if v, ok := t.suffixes.get(host[len(host)-l.of:]); ok {
 				return v, matchSuffix + Match(l.of), true
 			}
 		}
 	}
-	for _, l := range d.prefixes.lengths {
+	for _, l := range t.prefixes.lengths {
 		if l.of < len(host) {
-			if v, ok := d.prefixes.get(host[:l.of]); ok {
+			if v, ok := t.prefixes.get(host[:l.of]); ok {
 				return v, matchPrefix + Match(l.of), true
 			}
 		}
 	}
-	value, ok = d.prefixes.get("")
+	value, ok = t.prefixes.get("")
 	return value, matchAny, ok
 }
 
-// lower is s with ASCII letters in lower case.
-func lower(s string) string {
+// Lower is s with ASCII letters in lower case.
+func Lower(s string) string {
 	if hasCapital(s) {
 		return string(appendLower(nil, s))
 	}
@@ -191,9 +192,9 @@ func appendLower(to []byte, s string) []byte {
 	return to
 }
 
-// withoutPort cuts the port off an authority, as ignore_port_in_host_matching asks for. The colons of an
+// WithoutPort cuts the port off an authority, as ignore_port_in_host_matching asks for. The colons of an
 // IPv6 address are not one.
-func withoutPort(authority string) string {
+func WithoutPort(authority string) string {
 	colon := strings.LastIndexByte(authority, ':')
 	if colon < 0 || strings.IndexByte(authority[colon:], ']') >= 0 {
 		return authority
