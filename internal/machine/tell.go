@@ -9,7 +9,7 @@ import (
 // collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFaultTo]
 // says otherwise: it is told again what they were told before trouble came between.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
-	noteTrouble(to, false)
+	sub.noteTrouble(to, false)
 	if sub.isCollection() {
 		to, all = nil, to
 	}
@@ -59,11 +59,16 @@ func (sub *subscription) informed() []*Watch {
 // handOut returns the watches for a notice.
 func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
 
-// noteTrouble notes with watches whether the newest notice to them is of trouble with the server.
-func noteTrouble(ws []*Watch, is bool) {
+// noteTrouble notes with watches whether the newest notice to them is of trouble with the server. There may be many
+// watches, few of which ever hear of any.
+func (sub *subscription) noteTrouble(ws []*Watch, is bool) {
+	if !is && !sub.troubled {
+		return
+	}
 	for _, w := range ws {
 		w.troubled = is
 	}
+	sub.troubled = is || slices.ContainsFunc(sub.watches, func(w *Watch) bool { return w.troubled })
 }
 
 // inTrouble returns those of the watches for a notice that were told of trouble with the server last.
@@ -119,7 +124,7 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	n := m.noticeTo(sub, kind, to, nil)
 	// It is the active server's, whoever said what is held.
 	n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
-	noteTrouble(to, true)
+	sub.noteTrouble(to, true)
 	if s := sub.stream(); len(s.notified) == 0 && f == s.fault {
 		s.notified = []*Fault{pastFault} // its end is news, though nobody else was told of it
 	}
