@@ -19,6 +19,9 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 		return nil
 	}
 	// H-2: each of many entries would look at all aliases of the resource.
+	if r.mentions == nil {
+		r.mentions = map[*aliasTarget]int{}
+	}
 	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
 		return nil
 	}
@@ -144,6 +147,9 @@ func (r *reader) aliasedAt(i int) *aliased {
 	a := r.aliased[i]
 	if a == nil {
 		a = &aliased{}
+		if r.aliased == nil {
+			r.aliased = map[int]*aliased{}
+		}
 		r.aliased[i] = a
 	}
 	return a

@@ -81,7 +81,7 @@ func (resp *response) membersGone(end statement) (all []statement) {
 func (r *reader) absent() (all []statement) {
 	l := r.link
 	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
-	if !r.tellsAll() || r.nameless {
+	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}
 	// SOTW-9: what has another active server stays.

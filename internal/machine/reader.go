@@ -12,10 +12,7 @@ import (
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
 // decoded. removed are the removed names that matter here.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	r := &reader{
-		response: resp, found: m.found[:0], removed: removed, heldBytes: resp.link.stream.heldBytes(),
-		recorded: map[*subscription]int{}, aliased: map[int]*aliased{}, mentions: map[*aliasTarget]int{},
-	}
+	r := &reader{response: resp, found: m.found[:0], removed: removed, heldBytes: resp.link.stream.heldBytes()}
 	r.ready, m.ready = m.ready, nil
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
@@ -23,6 +20,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.keepInstead(now, r.found)
 	m.logOutside(r)
 	r.findAliases()
+	r.whole = r.mentioned == r.link.cache.subs.len()
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {

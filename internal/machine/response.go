@@ -166,6 +166,7 @@ type reader struct {
 	found    []*subscription       // what each entry speaks of; nil for nothing
 	removed  [][]byte              // names that are removed
 	recorded map[*subscription]int // its place in statements, but of bare ones
+	whole    bool                  // it speaks of every subscription that there was when it came
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	mentions map[*aliasTarget]int // of resources that have aliases
@@ -184,6 +185,9 @@ func (r *reader) record(sub *subscription, kind statementKind, err *wire.Resourc
 	if at, ok := r.recorded[sub]; ok {
 		r.statements[at] = statement{sub, kind, err}
 		return
+	}
+	if r.recorded == nil {
+		r.recorded = map[*subscription]int{}
 	}
 	r.recorded[sub] = len(r.statements)
 	r.statements = append(r.statements, statement{sub, kind, err})
