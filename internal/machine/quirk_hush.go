@@ -13,15 +13,15 @@ import (
 // whatever else is requested: Cilium's does. Envoy, with a stream for each subscription, never
 // notices. A first request says no version while anything is lacking, so it is answered.
 //
-// In delta it is so of names that were unsubscribed on the stream: go-control-plane before v0.14 compares with the
-// versions that it has sent, and forgets that of an unsubscribed name only with its next response.
+// On aggregated streams and in delta it is so of names that were unsubscribed on the stream: go-control-plane before
+// v0.14 compares with what it has sent, and forgets an unsubscribed name only with its next response.
 const hush = 2 * time.Second
 
 // hushes are the names of a stream's types that were added, and of which nothing is known yet.
 type hushes struct {
 	noQuirk
 	of   byType[unheard]
-	left nameHashes // that were unsubscribed on a delta stream, though the server had sent a value or did so later
+	left nameHashes // that were unsubscribed, though the server had sent a value or did so later
 }
 
 // unheard are those of one type.
@@ -46,7 +46,7 @@ func (q *hushes) forget() {
 }
 
 func (q *hushes) unsubscribed(l *link, name []byte) {
-	if l.stream.Delta && l.form == wildNone {
+	if l.form == wildNone && !l.stream.stateless() {
 		q.left.add(l, name)
 	}
 }
@@ -89,9 +89,8 @@ func (m *Machine) hush(s *stream) time.Duration {
 	return hush
 }
 
-// mightMissNames says whether a server of state of the world might not hear of names that are added. There a stream that
-// carries more than one type is not given up for the sake of one, since a new one brings everything again; and the legacy
-// wildcard says no names; polls ask anew by themselves, and files hold everything.
+// mightMissNames says whether a server might not hear of any name that is added: one of state of the world on a stream for
+// one type. The legacy wildcard says no names; polls ask anew by themselves, and files hold everything.
 func (l *link) mightMissNames() bool {
 	s := l.stream
 	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
@@ -117,19 +116,18 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 		u.names = u.names[1:]
 	}
 	s := u.link.stream
-	// S-30: the name is requested on a new stream.
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
 		wait := s.restarts.until.Sub(now)
 		switch {
 		case !u.names[0].sub.wanted():
-		case s.Delta && wait > 0: // a program may drop names and want them again for ever
+		case u.link.mightMissNames():
+			m.restart(now, s) // S-30: the name is requested on a new stream
+			return
+		case wait > 0: // a program may drop names and want them again for ever
 			m.setAlarm(now, s, u, wait)
 			return
-		case s.Delta:
-			m.restartPaced(now, s)
-			return
 		default:
-			m.restart(now, s)
+			m.restartPaced(now, s)
 			return
 		}
 		u.names = append(u.names[1:], addedName{u.names[0].sub, at + m.hush(s)})

@@ -104,7 +104,7 @@ func try(src, tmp string, found []places.Place, mu rules.Mutation) (verdict stri
 
 // test runs the scripts that match a pattern, with files laid over if there is a plan.
 func test(src, plan, pattern string) (string, error) {
-	args := []string{"test", "-count=1", "-vet=off", "-v", "-run", "^TestScripts$/" + pattern}
+	args := []string{"test", "-count=1", "-vet=off", "-timeout=1m", "-v", "-run", "^TestScripts$/" + pattern}
 	if plan != "" {
 		args = append(args, "-overlay", plan)
 	}

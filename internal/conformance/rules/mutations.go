@@ -49,7 +49,7 @@ func Mutations() []Mutation {
 		{"S-3", "suspects.before", never, "types that are doubted are requested all at once", "server-unknown-type-delta"},
 		{"S-3", "pauses.begin", places.Put("p.wait").Of(0, 0), "each time the type is held back as long", "server-unknown-type-hold"},
 		{"S-3", "suspects.wasWell", always, "the first request of a stream is proof enough", "server-dislikes-client"},
-		{"S-30", "", never, "names that were added are waited for in vain", "server-version-alone"},
+		{"S-30", "", drop, "names that were added are waited for in vain", "server-version-alone"},
 		{"SOTW-2", "link.reset", never, "the version outlives its stream", "sotw-new-stream-no-version"},
 		{"SOTW-2", "link.versionToClaim", never.Of(3), "the version is carried though a name is waited for", "sotw-reconnect-waiting"},
 		{"SOTW-6", "Machine.unwatch", never, "a resource is forgotten with its last watch", "sotw-resubscribe-race"},
