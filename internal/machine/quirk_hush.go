@@ -118,6 +118,9 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
 		wait := s.restarts.until.Sub(now)
+		if timeout := m.timeout(s); timeout > 0 { // which is not to decide
+			wait = min(wait, u.names[0].at-at+timeout-2*m.hush(s))
+		}
 		switch {
 		case !u.names[0].sub.wanted():
 		case u.link.mightMissNames():
