@@ -87,10 +87,12 @@ func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 	}
 	n := m.noticeTo(sub, NoticeUpdated, to, all)
 	n.Value, n.Raw, n.Attributes = res.Value, sub.raw, sub.attributes()
+	// WATCH-3: what is wrong with the value is told first.
+	if sub.fault() != nil {
+		m.report(sub, to, all)
+	}
 	if f := sub.link().trouble(); f != nil && len(to) > 0 {
 		m.tellFaultTo(sub, f, to)
-	} else if sub.fault() != nil {
-		m.report(sub, to, all)
 	}
 }
 
@@ -107,9 +109,10 @@ func (m *Machine) replayEnd(w *Watch) {
 		return
 	}
 	m.noticeTo(c.self, NoticeSynced, to, nil)
+	if c.self.fault() != nil {
+		m.report(c.self, to, nil)
+	}
 	if f := c.self.link().trouble(); f != nil { // last: what comes before would sound as if all were well
 		m.tellFaultTo(c.self, f, to)
-	} else if c.self.fault() != nil {
-		m.report(c.self, to, nil)
 	}
 }
