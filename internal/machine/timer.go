@@ -225,9 +225,9 @@ func (l *lease) ring(m *Machine, now time.Time) {
 	l.sub.endLease(l.kind)
 	switch sub := l.sub; {
 	case l.kind == leaseTTL:
+		sub.link().lapsed = sub.link().lapsed || sub.of.wanted()
 		// TTL-1: the time to live is over.
 		// TTL-2: as if the server had removed it, even where deletions are ignored, since the server itself set the time.
-		sub.link().lapsed = sub.link().lapsed || sub.of.wanted()
 		m.noteAbsent(sub, ReasonTTL)
 	case sub.keptDeleted():
 		m.noteAbsent(sub, sub.reason)
