@@ -23,7 +23,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 .PHONY: check
-check: fmt vet staticcheck tidy generated race costs modules ## everything that must pass before a change lands
+check: fmt vet staticcheck tidy generated race costs mutate modules ## everything that must pass before a change lands
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt-clean

@@ -122,7 +122,7 @@ func TestRulesAreDistinct(t *testing.T) {
 }
 
 // Each mutation still has its place, and a script that cites its rule. Whether the script
-// notices is seen by make mutate, which compiles each of them.
+// notices is seen by make mutate.
 func TestMutationsApply(t *testing.T) {
 	proofs := allProofs(t)
 	found, err := places.Find(filepath.Join(repository, rules.Machine), rules.IDs())

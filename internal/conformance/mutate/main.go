@@ -1,6 +1,6 @@
 // Command mutate breaks rules of the machine, one at a time, and shows that the script of
-// the rule notices. It is slow, since each mutation is compiled: run it by make mutate.
-// Nothing in the tree is touched: the mutated file is laid over by go test -overlay.
+// the rule notices. Nothing in the tree is touched: mutated files are laid over by go test -overlay. All
+// those that a condition can choose are compiled together.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/conformance/places"
@@ -41,15 +42,26 @@ func run(only string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	if text, err := test(src, "", "."); err != nil {
-		return fmt.Errorf("the scripts fail without any mutation:\n%s", text)
-	}
-	survivors := 0
+	m := mutants{src: src, tmp: tmp}
 	for _, mu := range rules.Mutations() {
 		if only != "" && mu.Rule != only {
 			continue
 		}
-		verdict, err := try(src, tmp, found, mu)
+		at, err := places.Only(found, mu.Rule, mu.In)
+		if err != nil {
+			return err
+		}
+		m.all = append(m.all, mutant{mu, at})
+	}
+	if err := m.build(); err != nil {
+		return err
+	}
+	if text, err := m.test(m.together, 0, "."); err != nil {
+		return fmt.Errorf("the scripts fail without any mutation:\n%s", text)
+	}
+	survivors := 0
+	for i, mu := range m.all {
+		verdict, err := m.try(i)
 		if err != nil {
 			return fmt.Errorf("%s: %w", mu.Rule, err)
 		}
@@ -69,29 +81,99 @@ const (
 	survived = "SURVIVED"
 )
 
-// try runs a mutation's script on the mutated machine.
-func try(src, tmp string, found []places.Place, mu rules.Mutation) (verdict string, err error) {
-	at, err := places.Only(found, mu.Rule, mu.In)
+type mutant struct {
+	rules.Mutation
+	at places.Place
+}
+
+// mutants are machines that each break one rule.
+type mutants struct {
+	src, tmp string
+	all      []mutant
+	together string // a test binary with all those that a condition can choose
+}
+
+// chooses is the file of the machine by which a test binary is one of the mutants, counted from 1.
+const chooses = `package machine
+
+import (
+	"os"
+	"strconv"
+)
+
+var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
+`
+
+// build makes the test binary of those that a condition can choose.
+func (m *mutants) build() error {
+	order := make([]int, len(m.all))
+	for i := range order {
+		order[i] = i
+	}
+	files := map[string][]byte{"mutant.go": []byte(chooses)}
+	slices.SortStableFunc(order, func(i, j int) int { return m.all[j].Change.Depth() - m.all[i].Change.Depth() })
+	for _, i := range order {
+		change, ok := m.all[i].Change.When(fmt.Sprintf("mutant == %d", i+1))
+		if !ok {
+			continue
+		}
+		at := m.all[i].at
+		var err error
+		if files[at.Path] == nil {
+			files[at.Path], err = os.ReadFile(filepath.Join(m.src, filepath.FromSlash(at.Path)))
+		}
+		if err == nil {
+			files[at.Path], err = places.ApplyTo(files[at.Path], at, change)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.all[i].Rule, err)
+		}
+	}
+	var err error
+	m.together, err = m.compile("together", files)
+	return err
+}
+
+// compile makes a test binary of the machine with files in place of its own, or beside them.
+func (m *mutants) compile(name string, files map[string][]byte) (binary string, err error) {
+	replace := map[string]string{}
+	for path, text := range files {
+		laid := filepath.Join(m.tmp, name+"-"+filepath.Base(path))
+		replace[filepath.Join(m.src, filepath.FromSlash(path))] = laid
+		if err := os.WriteFile(laid, text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	text, err := places.Apply(src, at, mu.Change)
-	if err != nil {
-		return "", err
-	}
-	mutant := filepath.Join(tmp, mu.Rule+".go")
-	if err := os.WriteFile(mutant, text, 0o600); err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(src, filepath.FromSlash(at.Path)): mutant}})
-	if err != nil {
-		return "", err
-	}
-	plan := filepath.Join(tmp, mu.Rule+".json")
+	plan := filepath.Join(m.tmp, name+".json")
 	if err := os.WriteFile(plan, overlay, 0o600); err != nil {
 		return "", err
 	}
-	report, err := test(src, plan, "^"+mu.Script+"$")
+	binary = filepath.Join(m.tmp, name+".test")
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", plan, "-o", binary, ".")
+	cmd.Dir = m.src
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	return binary, nil
+}
+
+// try runs a mutant's script.
+func (m *mutants) try(i int) (verdict string, err error) {
+	mu, binary := m.all[i], m.together
+	if _, ok := mu.Change.When(""); !ok {
+		text, err := places.Apply(m.src, mu.at, mu.Change)
+		if err != nil {
+			return "", err
+		}
+		if binary, err = m.compile("alone", map[string][]byte{mu.at.Path: text}); err != nil {
+			return "", err
+		}
+	}
+	report, err := m.test(binary, i+1, "^"+mu.Script+"$")
 	var exit *exec.ExitError
 	switch {
 	case err == nil && strings.Contains(report, "--- PASS: TestScripts/"+mu.Script):
@@ -102,14 +184,10 @@ func try(src, tmp string, found []places.Place, mu rules.Mutation) (verdict stri
 	return "", fmt.Errorf("the script %s was not run:\n%s", mu.Script, report)
 }
 
-// test runs the scripts that match a pattern, with files laid over if there is a plan.
-func test(src, plan, pattern string) (string, error) {
-	args := []string{"test", "-count=1", "-vet=off", "-timeout=1m", "-v", "-run", "^TestScripts$/" + pattern}
-	if plan != "" {
-		args = append(args, "-overlay", plan)
-	}
-	cmd := exec.Command("go", append(args, ".")...)
-	cmd.Dir = src
+// test runs the scripts that match a pattern as a mutant; 0 is none.
+func (m *mutants) test(binary string, mutant int, pattern string) (string, error) {
+	cmd := exec.Command(binary, "-test.timeout=1m", "-test.v", "-test.run", "^TestScripts$/"+pattern)
+	cmd.Dir, cmd.Env = m.src, append(os.Environ(), fmt.Sprintf("MUTANT=%d", mutant))
 	text, err := cmd.CombinedOutput()
 	return string(text), err
 }

@@ -13,13 +13,14 @@ import (
 // Change is what becomes of the code at a place. The code is the statement, case, constant or
 // operand that begins on the line that the comment stands at, or below.
 type Change struct {
-	drop bool
-	of   []int
-	text string
+	statement bool // and not an expression
+	of        []int
+	text      string
+	unless    string // the text of the same that holds while a condition does not, given as %s; "" if there is none
 }
 
 // Drop is a change: the statement is not run.
-func Drop() Change { return Change{drop: true} }
+func Drop() Change { return Change{statement: true, text: "if false { $ }", unless: "if !(%s) { $ }"} }
 
 // Put is a change: another text stands in place of an expression, with $ for the old one. The
 // expression is the condition of an if, for or case, what is ranged over, what is returned or
@@ -27,10 +28,20 @@ func Drop() Change { return Change{drop: true} }
 func Put(text string) Change { return Change{text: text} }
 
 // Never is a change: a condition does not hold.
-func Never() Change { return Put("false && ($)") }
+func Never() Change { return Change{text: "false && ($)", unless: "(!(%s) && ($))"} }
 
 // Always is a change: a condition holds.
-func Always() Change { return Put("true || ($)") }
+func Always() Change { return Change{text: "true || ($)", unless: "(%s || ($))"} }
+
+// When is the change made while a condition holds; ok is false of a text that was put.
+func (c Change) When(condition string) (when Change, ok bool) {
+	ok = c.unless != ""
+	c.text, c.unless = fmt.Sprintf(c.unless, condition), ""
+	return c, ok
+}
+
+// Depth is how deep in its place a change is made. Of several at one place the deepest are made first.
+func (c Change) Depth() int { return len(c.of) }
 
 // Of is the change made to a part of the expression: an operand of a row of && or of ||, the
 // argument of a call, or one of several results or values, counted from 0. With more than one
@@ -60,6 +71,11 @@ func Apply(root string, p Place, c Change) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ApplyTo(src, p, c)
+}
+
+// ApplyTo is Apply to a file that may have been changed before: a change leaves lines where they are.
+func ApplyTo(src []byte, p Place, c Change) ([]byte, error) {
 	f, err := parse(p.Path, src)
 	if err != nil {
 		return nil, err
@@ -77,9 +93,9 @@ func (f *file) apply(line int, c Change) ([]byte, error) {
 	if n == nil {
 		return nil, fmt.Errorf("nothing that can be changed begins here")
 	}
-	if c.drop {
+	if c.statement {
 		if s, ok := n.(ast.Stmt); ok {
-			return f.replace(s, "if false { $ }"), nil
+			return f.replace(s, c.text), nil
 		}
 		return nil, fmt.Errorf("a %T is no statement", n)
 	}

@@ -98,6 +98,9 @@ func TestChanges(t *testing.T) {
 		{"ACK-4", Put("3").Of(0, 1), "case len(xs) == 3, len(xs) == 2:"},
 		{"ACK-7", Drop(), "if false { f(1, min(2, 3)) } // ACK-7"},
 		{"ACK-7", Put("$ + 1").Of(1, 0), "f(1, min(2 + 1, 3))"},
+		{"ACK-3", whenOn(Never().Of(1)), "if len(xs) > 0 && (!(on) && (xs[0] > 1)) {"},
+		{"ACK-2", whenOn(Always()), "return (on || (a && (b || c))) }"},
+		{"ACK-7", whenOn(Drop()), "if !(on) { f(1, min(2, 3)) } // ACK-7"},
 	} {
 		at, err := Only(found, c.rule, "")
 		if err != nil {
@@ -107,6 +110,9 @@ func TestChanges(t *testing.T) {
 		if err != nil || !strings.Contains(string(mutant), c.want) {
 			t.Errorf("%s: got %v and\n%s\nwant %s", c.rule, err, mutant, c.want)
 		}
+	}
+	if _, ok := Put("300").When("on"); ok {
+		t.Error("a condition can choose a text")
 	}
 	at, err := Only(found, "ACK-4", "two")
 	if err != nil {
@@ -122,4 +128,9 @@ func TestChanges(t *testing.T) {
 			t.Errorf("ACK-4 stands in %s", in)
 		}
 	}
+}
+
+func whenOn(c Change) Change {
+	when, _ := c.When("on")
+	return when
 }
