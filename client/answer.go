@@ -10,11 +10,10 @@ import (
 type answer struct{ state atomic.Uint32 }
 
 const (
-	answerUncounted uint32 = iota // nobody waits for it
-	answerAwaited                 // nothing was told yet
-	answerLacking                 // it was told that there is no value
-	answerValue                   // it was told of a value, or a collection's first state
-	answerOver                    // the subscription has ended
+	answerAwaited uint32 = iota // nothing was told yet
+	answerLacking               // it was told that there is no value
+	answerValue                 // it was told of a value, or a collection's first state
+	answerOver                  // the subscription has ended
 )
 
 // beside says whether an event is about trouble that leaves the held value good.
@@ -25,7 +24,7 @@ func isAnswer(ev *Event[any]) bool {
 	return !beside(ev) && (ev.Kind != EventFailed || !transient(ev.Err))
 }
 
-// told is the state that an event gives to an answer; answerUncounted if the event changes nothing for
+// told is the state that an event gives to an answer; answerAwaited if the event changes nothing for
 // [Client.Ready]. The end of an [InitialFetchTimeout] counts as an answer.
 func told(ev *Event[any]) uint32 {
 	switch ev.Kind {
@@ -39,7 +38,7 @@ func told(ev *Event[any]) uint32 {
 		}
 	case EventAmbientError, EventRecovered:
 	}
-	return answerUncounted
+	return answerAwaited
 }
 
 // take notes what was told.
@@ -73,31 +72,18 @@ type answers struct {
 	waiters map[*answer]chan struct{} // closed when the answer changes
 }
 
-// expect makes Ready wait for an answer.
-func (in *answers) expect(a *answer) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if a.state.Load() == answerUncounted {
-		in.change(a, answerAwaited)
-	}
-}
-
 // settle ends the waiting for an answer: the subscription has ended.
 func (in *answers) settle(a *answer) { in.become(a, answerOver) }
 
 func (in *answers) become(a *answer, state uint32) {
-	if now := a.state.Load(); state == answerUncounted || now == state || now == answerUncounted {
+	if state == answerAwaited || a.state.Load() == state {
 		return
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if now := a.state.Load(); now != state && now != answerOver {
-		in.change(a, state)
+	if a.over() {
+		return
 	}
-}
-
-// change is called with the lock held.
-func (in *answers) change(a *answer, state uint32) {
 	a.state.Store(state)
 	if ch := in.waiters[a]; ch != nil {
 		close(ch)

@@ -31,11 +31,22 @@ func (c *tying) AfterFunc(func()) func() bool {
 func TestCloseWhileWatchBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		c := &tying{Context: context.Background(), then: func() { r.c.Close() }}
+		_, err := r.c.Watch(c, cds.Type, "a", func(client.Event[any]) {})
+		if c.tied != 0 || err != client.ErrClosed {
+			t.Errorf("%d are tied, and the error is %v", c.tied, err)
+		}
+	})
+}
+
+// Nor does one that is stopped.
+// spec: WATCH-2
+func TestStopLeavesContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		c := &tying{Context: context.Background(), then: func() {}}
 		w, err := r.c.Watch(c, cds.Type, "a", func(client.Event[any]) {})
 		must(t, err)
-		<-w.Done()
-		if c.tied != 0 || w.Err() != client.ErrClosed {
-			t.Errorf("%d are tied, and the watch ended with %v", c.tied, w.Err())
+		if w.Stop(); c.tied != 0 {
+			t.Errorf("%d are tied", c.tied)
 		}
 	})
 }

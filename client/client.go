@@ -103,6 +103,7 @@ func New(config Config) (*Client, error) {
 		boot:       boot, node: boot.Node.GetId(), view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.books.all = map[*core]struct{}{}
 	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config
@@ -314,7 +315,7 @@ func (c *Client) Close() error {
 	if c.keeper != nil {
 		c.keeper.Close()
 	}
-	for _, w := range c.books.close() {
+	for _, w := range c.books.living() {
 		w.end(ErrClosed)
 	}
 	c.gets.Close()

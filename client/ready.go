@@ -120,7 +120,8 @@ func (e *NotReadyError) Unwrap() []error {
 
 func (c *Client) allReady(ctx context.Context, values bool) error {
 	for {
-		waited, err := c.await(ctx, values, c.books.living()...)
+		ws := slices.DeleteFunc(c.books.living(), func(w *core) bool { return w.is == isGet })
+		waited, err := c.await(ctx, values, ws...)
 		switch {
 		case err != nil:
 			return err
@@ -163,7 +164,7 @@ func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bo
 	return waited, nil
 }
 
-// subscriptions yields what a watch or set waits for.
+// subscriptions yields the subscription of a watch, or those that are in a set.
 func (w *core) subscriptions(yield func(*subscription) bool) {
 	set := w.set()
 	if set == nil {

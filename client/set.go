@@ -51,8 +51,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 // returns the set's error. It blocks as [Client.Watch] does.
 func (s *Set) Add(names ...string) error {
 	var errs []error
-	var added []*machine.Watch
-	var members []*part
+	var added []*subscription
 	for _, name := range names {
 		m := newMember(name)
 		a, err := s.client.prepare(s.kind, name, s.view, &m.watch)
@@ -62,18 +61,10 @@ func (s *Set) Add(names ...string) error {
 		if err != nil {
 			errs = append(errs, err)
 		} else if s.enter(m, a) {
-			added, members = append(added, &m.watch), append(members, m)
+			added = append(added, m.subscription)
 		}
 	}
-	if len(added) > 0 {
-		errs = append(errs, s.run(added...))
-	}
-	for _, m := range members {
-		if m.answer.over() { // removed meanwhile: that stop may have come before the start
-			s.stop(&m.watch)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.run(added...))...)
 }
 
 // newMember makes a member and its subscription, in one piece of memory: there may be a million.
@@ -89,22 +80,18 @@ func newMember(name string) *part {
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
 	m.tellTo(m, &s.core, s.kind, a)
-	s.client.answers.expect(&m.answer)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	// U-11: each spelling is told in its own.
-	in := !s.state.over() && s.spelled(a.name, m.name) == nil
-	if in {
-		s.put(a.name, m)
-		if m.to = s.batches[m.watch.Lane]; m.to == nil {
-			m.to = &batcher{receiver: s.to}
-			s.batches[m.watch.Lane] = m.to
-		}
+	if s.state.over() || s.spelled(a.name, m.name) != nil {
+		return false
 	}
-	s.mu.Unlock()
-	if !in {
-		s.client.answers.settle(&m.answer)
+	s.put(a.name, m)
+	if m.to = s.batches[m.watch.Lane]; m.to == nil {
+		m.to = &batcher{receiver: s.to}
+		s.batches[m.watch.Lane] = m.to
 	}
-	return in
+	return true
 }
 
 // Remove ends the subscriptions to resources; it ignores names that are not in the set. After it
@@ -113,8 +100,8 @@ func (s *Set) enter(m *part, a asked) bool {
 func (s *Set) Remove(names ...string) {
 	removed := false
 	for _, name := range names {
-		if canonical, err := s.client.canonical(s.kind, name); err == nil {
-			removed = s.remove(canonical, name) || removed
+		if a, err := s.client.prepare(s.kind, name, s.view, new(machine.Watch)); err == nil {
+			removed = s.remove(a.name, name) || removed
 		}
 	}
 	if removed && !engine.InHandler() {
@@ -157,17 +144,6 @@ func (s *Set) spelled(canonical, name string) *part {
 		m = m.next
 	}
 	return m
-}
-
-// clear ends all subscriptions, at the end of the set.
-func (s *Set) clear() {
-	members := s.all()
-	s.mu.Lock()
-	s.members = nil
-	s.mu.Unlock()
-	for _, m := range members {
-		m.leave(s.client)
-	}
 }
 
 // all lists the members.

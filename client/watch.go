@@ -95,8 +95,7 @@ type core struct {
 	view         *view
 	tie          *tie // nil if its context has no end
 	state        callState
-	place        int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
-	subscription       // the only one; of a set none, but its kind and its watch's Owner
+	subscription // the only one; of a set none, but its kind and its watch's Owner
 
 	mu     sync.Mutex
 	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
@@ -123,14 +122,10 @@ func (w *core) init(ctx context.Context, c *Client, v *view, is watchKind) {
 
 // start begins a watch with its only subscription.
 func (w *Watch) start() (*Watch, error) {
-	if w.is != isGet {
-		w.client.answers.expect(&w.answer)
-	}
 	if err := w.begin(); err != nil {
-		w.client.answers.settle(&w.answer)
 		return nil, err
 	}
-	if err := w.run(&w.watch); err != nil {
+	if err := w.run(&w.subscription); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -138,7 +133,9 @@ func (w *Watch) start() (*Watch, error) {
 
 // begin puts the watch on the client's books and ties it to its context.
 func (w *core) begin() error {
-	if !w.client.books.enter(w) {
+	w.client.books.enter(w)
+	if w.client.closed.Load() { // since then nobody may look at the books
+		w.end(ErrClosed)
 		return ErrClosed
 	}
 	if t := w.tie; t != nil {
@@ -154,24 +151,21 @@ func (w *core) begin() error {
 }
 
 // run starts subscriptions of the watch.
-func (w *core) run(ms ...*machine.Watch) error {
-	if w.state.over() {
-		return nil // it ended while it began; Err says why
+func (w *core) run(xs ...*subscription) error {
+	ms := make([]*machine.Watch, len(xs))
+	for i, x := range xs {
+		ms[i] = &x.watch
 	}
 	if !w.client.engine.Start(ms...) {
 		w.end(ErrClosed)
 		return ErrClosed
 	}
-	if w.state.over() { // its end may have come before the start
-		w.stop(ms...)
+	for _, x := range xs {
+		if x.answer.over() { // its end may have come before the start
+			w.client.engine.Stop(&x.watch)
+		}
 	}
 	return nil
-}
-
-func (w *core) stop(ms ...*machine.Watch) {
-	for _, m := range ms {
-		w.client.engine.Stop(m)
-	}
 }
 
 // end is the end of the watch, whoever comes first.
@@ -192,10 +186,8 @@ func (w *core) end(err error) {
 	if unhook != nil {
 		unhook()
 	}
-	if s := w.set(); s != nil {
-		s.clear()
-	} else {
-		w.leave(w.client)
+	for x := range w.subscriptions {
+		x.leave(w.client)
 	}
 	w.client.books.remove(w)
 	switch {

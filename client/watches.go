@@ -2,9 +2,9 @@ package client
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // WatchKind says what a [WatchState] is of.
@@ -48,7 +48,7 @@ type WatchState struct {
 func (c *Client) Watches() iter.Seq[WatchState] {
 	return func(yield func(WatchState) bool) {
 		for _, w := range c.books.living() {
-			if !w.state.over() && !yield(w.watchState()) {
+			if !yield(w.watchState()) {
 				return
 			}
 		}
@@ -59,7 +59,10 @@ func (w *core) watchState() WatchState {
 	s := WatchState{Kind: watchKinds[w.is], Scope: w.view.scope}
 	for x := range w.subscriptions {
 		s.Names++
-		s.count(&x.answer.state)
+		if state := x.answer.state.Load(); w.is != isGet {
+			s.Unanswered += count(state, false)
+			s.Valueless += count(state, true)
+		}
 	}
 	if set := w.set(); set != nil {
 		s.Type = set.kind.TypeURL()
@@ -67,13 +70,6 @@ func (w *core) watchState() WatchState {
 	}
 	s.Type, s.Name = w.asked()
 	return s
-}
-
-// count adds what is lacking of one name.
-func (s *WatchState) count(answer *atomic.Uint32) {
-	state := answer.Load()
-	s.Unanswered += count(state, false)
-	s.Valueless += count(state, true)
 }
 
 // Health is the part of [Gauges] that takes the client's loop no time to speak of, however many
@@ -91,50 +87,25 @@ func (c *Client) Health() Health {
 
 // books are the watches and sets that have not ended. Safe for concurrent use.
 type books struct {
-	mu     sync.Mutex
-	all    []*core // in no order
-	closed bool
+	mu  sync.Mutex
+	all map[*core]struct{}
 }
 
-// enter puts a watch on the books. It says no after close.
-func (b *books) enter(w *core) bool {
+func (b *books) enter(w *core) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return false
-	}
-	b.all = append(b.all, w)
-	w.place = int32(len(b.all))
-	return true
+	b.all[w] = struct{}{}
 }
 
-// living lists the watches on the books.
-func (b *books) living() []*core {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.all)
-}
-
-// close lists them for the last time.
-func (b *books) close() []*core {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	return slices.Clone(b.all)
-}
-
-// remove takes a watch off the books, if it is there.
 func (b *books) remove(w *core) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.place == 0 {
-		return
-	}
-	n := len(b.all) - 1
-	last := b.all[n]
-	b.all[w.place-1], last.place = last, w.place
-	b.all[n], w.place = nil, 0
-	if b.all = b.all[:n]; n < cap(b.all)/4 {
-		b.all = slices.Clone(b.all)
-	}
+	delete(b.all, w)
+}
+
+// living lists the watches on the books, in no order.
+func (b *books) living() []*core {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.all))
 }
