@@ -211,13 +211,17 @@ func (c *Client) explain(err error, server int) error {
 	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol, or not on %s)", err, variant, streams)
 }
 
+// configError is the error of a watch that does not begin because of one; nil of nil.
 func (c *Client) configError(kind resource.AnyType, name string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, authority.ErrNoServers):
 		err = fmt.Errorf("%w; %s", err, c.otherSources(kind))
 	case errors.Is(err, authority.ErrNotCollection), errors.Is(err, authority.ErrGlob), errors.Is(err, authority.ErrList):
 		err = fmt.Errorf("%w: %w", ErrCollection, err)
 	}
+	// ERR-12: the watch does not begin.
 	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
 }
 

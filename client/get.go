@@ -221,13 +221,13 @@ func (h *holding) Flush(bool) {}
 
 // heldNotice is what a watch would be told of the value that is held; nil if there is none.
 func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
-	r, ok := c.engine.Held(int(w.Source), w.Type.URL, w.Name)
-	if !ok || r.Raw == nil {
+	r := c.engine.Held(int(w.Source), w.Type.URL, w.Name)
+	if r.Raw == nil {
 		return nil
 	}
 	n := &machine.Notice{
-		Kind: machine.NoticeUpdated, Server: r.Server, TypeURL: w.Type.URL, Name: w.Name, Authority: r.Authority,
-		Version: r.Version, Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
+		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
+		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
 	}
 	kind := w.Type.Owner.(resource.AnyType)
 	var err error

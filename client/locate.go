@@ -23,10 +23,7 @@ type asked struct {
 	list bool           // it is a list collection
 }
 
-var (
-	errFilePath  = errors.New("the URL names no file of this host")
-	errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
-)
+var errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
 
 // wildcard is the name of everything.
 const wildcard = "*"
@@ -34,21 +31,13 @@ const wildcard = "*"
 // prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
 func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
 	a, err := c.placeOne(kind, name, v, w)
-	// ERR-12: the watch does not begin.
-	if err != nil {
-		return asked{}, c.configError(kind, name, err)
-	}
-	return a, nil
+	return a, c.configError(kind, name, err)
 }
 
 // prepareAll is prepare for a watch of a collection.
 func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
 	a, err := c.placeAll(kind, name, v, w)
-	// ERR-12: nor does that of a collection.
-	if err != nil {
-		return asked{}, c.configError(kind, name, err)
-	}
-	return a, nil
+	return a, c.configError(kind, name, err)
 }
 
 func (c *Client) placeOne(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
@@ -79,7 +68,7 @@ func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machin
 		switch _, isEntry := l.Entry(); {
 		case err != nil:
 			return asked{}, err
-		case isList && isEntry:
+		case isEntry:
 			return asked{}, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 		case isList:
 			return c.placeList(kind, l.String(), &l, v, w)
@@ -161,10 +150,7 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 		return errFileEntry
 	}
 	url := listing.Plain(l).String()
-	path, ok := file.PathOf(url)
-	if !ok {
-		return errFilePath
-	}
+	path, _ := file.PathOf(url) // the locator of a file has a path
 	// XDSTP-6, FILE-5: the file is the server.
 	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
 		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
@@ -198,10 +184,7 @@ func (c *Client) nameInContext(kind resource.AnyType, r *authority.Resolved, col
 	if !xdstp.IsXDSTP(r.Name) || !adds && !strings.Contains(r.Name, "?") {
 		return nil
 	}
-	n, err := xdstp.Parse(r.Name)
-	if err != nil {
-		return err
-	}
+	n, _ := xdstp.Parse(r.Name) // what was found is good
 	l, err := c.inContext(kind, xdstp.Locator{Scheme: xdstp.SchemeXDSTP, Name: n}, collection, received)
 	r.Call(l.Name, cmp.Or(r.Spelling, r.Name))
 	return err
@@ -234,19 +217,4 @@ func (c *Client) inContext(kind resource.AnyType, l xdstp.Locator, collection, r
 	}
 	l.Name = ctx.Apply(l.Name)
 	return l, nil
-}
-
-// canonical is the text under which a name is kept, whoever named it.
-func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
-	if hasDirectives(name) {
-		l, err := c.locator(kind, name, false, true)
-		return l.String(), err
-	}
-	canonical, err := xdstp.Canonical(name)
-	if err != nil {
-		return "", err
-	}
-	r := authority.Resolved{Name: canonical}
-	err = c.nameInContext(kind, &r, false, true)
-	return r.Name, err
 }

@@ -201,10 +201,10 @@ func (e *Engine) ChangeParams(typeURL string, params map[string]string) bool {
 // Loaded says what the store has of what the machine looks for.
 func (e *Engine) Loaded(l machine.Loaded) { e.post(l) }
 
-// Held tells what is known of one resource.
-func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok bool) {
-	e.ask(func() { r, ok = e.machine.Held(source, typeURL, name) })
-	return r, ok
+// Held tells what is known of one resource; nothing if it is not known at all.
+func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource) {
+	e.ask(func() { r, _ = e.machine.Held(source, typeURL, name) })
+	return r
 }
 
 // Known tells what is known of what watches ask for, of those that live. The loop waits for it.
