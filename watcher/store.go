@@ -68,25 +68,22 @@ func (s *Store[T]) take(b Batch[T]) {
 
 // whole takes what is told of the collection itself.
 func (s *Store[T]) whole(ev Event[T]) {
+	var trouble *error
 	switch ev.Kind {
-	case client.EventSynced:
-		s.trouble.Store(nil)
 	case client.EventDoesNotExist:
 		err := fmt.Errorf("%w: %s %q of server %q (%v)", client.ErrDoesNotExist, ev.Type, ev.Name, ev.Server, ev.Reason)
-		s.trouble.Store(&err)
+		trouble = &err
 	case client.EventFailed, client.EventAmbientError:
-		s.trouble.Store(&ev.Err)
-	case client.EventRecovered, client.EventUpdated:
-		s.trouble.Store(nil)
+		trouble = &ev.Err
+	case client.EventSynced, client.EventRecovered, client.EventUpdated:
 	}
+	s.trouble.Store(trouble)
 }
 
 // Get returns the value of a resource by its canonical name; ok says whether there is one.
 func (s *Store[T]) Get(name string) (value T, ok bool) {
 	v, ok := s.values.Load(name)
-	if ok {
-		value, _ = v.(T) // a nil of an interface is none
-	}
+	value, _ = v.(T) // a nil of an interface is none
 	return value, ok
 }
 
