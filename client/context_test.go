@@ -15,6 +15,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -94,5 +95,19 @@ func TestBadContext(t *testing.T) {
 		c.Context = func(string) xdstp.Context {
 			return xdstp.Context{Features: []xdstp.Param{{Key: "own", Value: "1"}}}
 		}
+	})
+}
+
+// The node's parameters are for collections of Listeners and Clusters alone.
+// spec: CTX-2
+func TestNodeParametersOfOtherTypes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		name := "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/p/*"
+		_, err := r.c.WatchAll(t.Context(), eds.Type, name, func(client.Batch[any]) {})
+		must(t, err)
+		same(t, "name", r.c.Dump()[0].Name, name)
+	}, func(c *client.Config) {
+		c.Bootstrap.Node.Cluster, c.Bootstrap.NodeContextParams = "shop", []string{"cluster"}
+		c.Bootstrap.Authorities = map[string]bootstrap.Authority{"a": {}}
 	})
 }

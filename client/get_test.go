@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
@@ -286,5 +289,57 @@ func TestGetInVain(t *testing.T) {
 		r.srv.SetRefuse(true)
 		r.srv.DropConnections()
 		notReady(t, within(5*time.Second, get("b")), 1, "b REQUESTED connection")
+	})
+}
+
+// A value is kept while the server of the place that it is redirected to is away, though that of its name is there.
+// Get of what is held counts among the names that another authority asks for no longer than it takes.
+// spec: U-6 REDIR-2 H-4
+func TestGetWhileTargetUnreachable(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"x", "z"} {
+			w.a.put(at("a", name), redirect(at("b", name)), "r")
+			w.b.put(at("b", name), cluster(name, "1"), "1")
+		}
+		get := func(name string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := w.c.Get(ctx, cds.Type, name)
+			return err
+		}
+		watch, rec := w.watch(at("a", "x"))
+		w.since(rec, "updated a/x 1 via b/x")
+		must(t, get(at("a", "x")))
+		watch.Stop()
+		must(t, get(at("a", "z")))
+		if err := get(at("b", "none")); !errors.Is(err, client.ErrDoesNotExist) || strings.Contains(err.Error(), "response") {
+			t.Errorf("of what the server says not to have: %v", err)
+		}
+		w.b.down()
+		time.Sleep(time.Hour)
+		must(t, get(at("a", "z")))
+	}, func(c *client.Config) { c.MaxForeignNames, c.GetIdle = 1, 30*time.Second })
+}
+
+// What the lazy type has accepted and the plain type refuses is an error of Get, whoever has it held.
+// spec: U-19
+func TestGetRefusedByPlain(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		const noName = "\x42\x00" // a health check without its required fields
+		lazy := resource.LazyOf(cds.Type)
+		r.watchType(lazy, "a")
+		go func() { _, _ = r.c.Get(t.Context(), lazy, "b") }()
+		m := &discoveryv3.DiscoveryResponse{TypeUrl: cds.Type.TypeURL(), VersionInfo: "7", Nonce: "n"}
+		for _, name := range []string{"a", "b"} {
+			m.Resources = append(m.Resources, &anypb.Any{TypeUrl: cds.Type.TypeURL(), Value: []byte("\n\x01" + name + noName)})
+		}
+		r.send(r.accept(), m)
+		synctest.Wait()
+		for _, name := range []string{"a", "b"} {
+			_, err := r.c.Get(t.Context(), cds.Type, name)
+			if re, _ := errors.AsType[*client.ResourceError](err); re == nil || re.Kind != client.ErrorRejected || re.Version != "7" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	})
 }

@@ -123,6 +123,7 @@ func TestListByName(t *testing.T) {
 			watch(name)
 			want = append(want, shortNames.Replace(name))
 		}
+		watch("") // short for the wildcard
 		for _, name := range []string{"some/*", "xdstp://a/other/x"} {
 			if _, err := r.c.WatchAll(t.Context(), cds.Type, name, func(client.Batch[any]) {}, client.ListByName()); err == nil {
 				t.Errorf("%q is a collection", name)

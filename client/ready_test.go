@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
@@ -72,7 +73,7 @@ func TestReadySaysWhatIsLacking(t *testing.T) {
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a", "b", "c", "d")
 		must(t, within(time.Second, r.c.Ready))
-		for _, part := range []string{"deadline exceeded", "waiting for 5", `envoy.config.cluster.v3.Cluster "a"`, r.srv.Target(), "REQUESTED"} {
+		for _, part := range []string{"deadline exceeded", "waiting for 5", `for node "node-1"`, `envoy.config.cluster.v3.Cluster "a"`, r.srv.Target(), "REQUESTED"} {
 			if !strings.Contains(e.Error(), part) {
 				t.Errorf("%q is not in %v", part, e)
 			}
@@ -238,4 +239,57 @@ func TestContextCause(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Ready also waits for the watches that a handler begins meanwhile.
+// spec: U-4
+func TestReadyOfChain(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { r.watch("b") })
+		must(t, err)
+		st := r.accept()
+		time.AfterFunc(time.Second, func() { r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", cluster("a", ""))) })
+		notReady(t, within(2*time.Second, r.c.Ready), 1, "b REQUESTED")
+	})
+}
+
+// What is lacking of a name that leads elsewhere is the place that has no answer, or else no value.
+// spec: U-4 REDIR-2
+func TestReadyLeadsToWhatIsLacking(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		lacking := func(err error, locator string, status client.Status) {
+			t.Helper()
+			e, _ := errors.AsType[*client.NotReadyError](err)
+			if e == nil || len(e.Lacking) != 1 || e.Lacking[0].Locator != locator || e.Lacking[0].Status != status {
+				t.Errorf("it is %+v, want %s %s", err, locator, status)
+			}
+		}
+		w.a.put(at("a", "x"), redirect(at("b", "none")), "r1")
+		absent, _ := w.watch(at("a", "x"))
+		lacking(within(time.Second, absent.ReadyWithValues), at("b", "none"), "DOES_NOT_EXIST")
+		w.c2.silent[at("c", "late")] = true
+		w.a.put(dir("a", "list"), listing(member(at("b", "none")), member(at("c", "late"))), "1")
+		list, _ := w.all(dir("a", "list"))
+		lacking(within(time.Second, list.Ready), at("c", "late"), "REQUESTED")
+		entry, _ := w.watch(dir("a", "list") + "#entry=none")
+		lacking(within(time.Second, entry.ReadyWithValues), "", "ACKED")
+	})
+}
+
+// The text says where a name leads, is bounded, and wraps no nil.
+// spec: U-4
+func TestNotReadyText(t *testing.T) {
+	e := &client.NotReadyError{Err: context.Canceled, NodeID: "n", Count: 2, Lacking: []client.Lacking{
+		{Type: cds.Type.TypeURL(), Name: "a", Server: "s", Status: "REQUESTED"},
+		{Type: cds.Type.TypeURL(), Name: "b", Locator: "l", Server: "s", Status: "NACKED"},
+	}}
+	same(t, "text", e.Error(), `xds: not ready: context canceled; waiting for 2: `+clusterName+` "a" of server "s" for node "n" (REQUESTED); `+
+		clusterName+` "b", which leads to `+clusterName+` "l" of server "s" for node "n" (NACKED)`)
+	if slices.Contains(e.Unwrap(), nil) {
+		t.Error("it wraps nil")
+	}
+	e.Lacking[0].Name = strings.Repeat("é", 1000)
+	if text := e.Error(); len(text) > 1000 || !utf8.ValidString(text) {
+		t.Errorf("a long name: %q", text)
+	}
 }

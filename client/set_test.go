@@ -328,3 +328,18 @@ func TestSetMemberIsOneObject(t *testing.T) {
 		t.Errorf("%T takes %v objects", m, n)
 	}
 }
+
+// A name with directives is removed by what it was added by.
+// spec: ENTRY-1
+func TestSetRemovesEntry(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(dir("a", "list"), listing(inline("e", "5", cluster("e", ""))), "1")
+		rec := &record{}
+		set, err := w.c.NewSet(t.Context(), cds.Type, func(b client.Batch[any]) { rec.hear(b.Events[0]) })
+		must(t, err)
+		must(t, set.Add(dir("a", "list")+"#entry=e"))
+		w.since(rec, "updated a//list#entry=e 5")
+		set.Remove(dir("a", "list") + "#entry=e")
+		w.unwanted()
+	})
+}

@@ -519,3 +519,45 @@ func TestErrAfterContext(t *testing.T) {
 		}
 	})
 }
+
+// The first end of a watch is its error, and closes what Done gave to each who asked.
+// spec: U-5 U-8
+func TestFirstEndCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var w *client.Watch
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
+			w.Stop()
+			panic("too late")
+		})
+		must(t, err)
+		one, other := w.Done(), w.Done()
+		r.clusters(r.accept(), "1", "n1", "a")
+		<-one
+		<-other
+		if w.Err() != client.ErrStopped {
+			t.Errorf("it ended with %v", w.Err())
+		}
+	})
+}
+
+// A watch whose name is redirected is done when its handler has returned, as any other.
+// spec: U-5 REDIR-2
+func TestDoneOfRedirected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r1")
+		w.b.put(at("b", "y"), cluster("y", "1"), "1")
+		var gate gate
+		gate.shut()
+		watch, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(client.Event[any]) { gate.pass(nil) })
+		must(t, err)
+		synctest.Wait()
+		watch.Stop()
+		select {
+		case <-watch.Done():
+			t.Error("it is done while its handler runs")
+		default:
+		}
+		gate.open()
+		<-watch.Done()
+	})
+}

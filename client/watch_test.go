@@ -328,9 +328,10 @@ func TestTypeConflict(t *testing.T) {
 		r.watch("a")
 		_, watch := r.c.Watch(context.Background(), other, "a", func(client.Event[any]) {})
 		_, all := r.c.WatchAll(context.Background(), other, "*", func(client.Batch[any]) {})
+		_, list := r.c.WatchAll(context.Background(), other, "list", func(client.Batch[any]) {}, client.ListByName())
 		_, set := r.c.NewSet(context.Background(), other, func(client.Batch[any]) {})
 		_, get := r.c.Get(context.Background(), other, "a")
-		for i, err := range []error{watch, all, set, get} {
+		for i, err := range []error{watch, all, list, set, get} {
 			if !errors.Is(err, client.ErrTypeConflict) || !strings.Contains(fmt.Sprint(err), clusterName) {
 				t.Errorf("%d: %v, want ErrTypeConflict", i, err)
 			}

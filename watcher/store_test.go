@@ -55,6 +55,12 @@ func TestStore(t *testing.T) {
 		if _, ok := s.Get("a"); ok || s.Len() != 2 || s.Err() != nil {
 			t.Errorf("a is there: %v, of %d; %v", ok, s.Len(), s.Err())
 		}
+		must(t, st.SendBytes(refused("d"))) // and nothing else
+		synctest.Wait()
+		if s.Len() != 0 {
+			t.Errorf("there are %d", s.Len())
+		}
+		r.send(st, "4", "b", "c")
 		r.srv.SetRefuse(true)
 		r.srv.DropConnections()
 		time.Sleep(time.Minute)
@@ -62,6 +68,11 @@ func TestStore(t *testing.T) {
 		var re *client.ResourceError
 		if err := s.Err(); !errors.As(err, &re) || re.Kind != client.ErrorConnection || s.Len() != 2 {
 			t.Errorf("the trouble is %v, of %d", err, s.Len())
+		}
+		r.srv.SetRefuse(false)
+		r.send(r.accept(), "4", "b", "c")
+		if s.Err() != nil {
+			t.Errorf("the trouble that is over is %v", s.Err())
 		}
 		s.Stop()
 		<-s.Done()
@@ -143,8 +154,11 @@ func TestStoreOfNothing(t *testing.T) {
 		if err := wait(time.Second); !strings.Contains(err.Error(), `"*" of server`) {
 			t.Errorf("the error is %v", err)
 		}
-		if err := wait(time.Minute); !errors.Is(err, client.ErrDoesNotExist) {
-			t.Errorf("the error is %v", err)
+		if err := wait(time.Minute); !errors.Is(err, client.ErrDoesNotExist) || !errors.Is(s.Err(), client.ErrDoesNotExist) {
+			t.Errorf("the error is %v, and the store's %v", err, s.Err())
+		}
+		if r.send(r.accept(), "1"); s.Err() != nil {
+			t.Errorf("the error of an empty collection is %v", s.Err())
 		}
 		if _, err := watcher.NewStore(background(), r.c, cds.Type, "some"); !errors.Is(err, client.ErrCollection) {
 			t.Errorf("a store of what is no collection: %v", err)
