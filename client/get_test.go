@@ -337,7 +337,7 @@ func TestGetRefusedByPlain(t *testing.T) {
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {
 			_, err := r.c.Get(t.Context(), cds.Type, name)
-			if re, _ := errors.AsType[*client.ResourceError](err); re == nil || re.Kind != client.ErrorRejected || re.Version != "7" {
+			if re, _ := errors.AsType[*client.ResourceError](err); re == nil || re.Kind != client.ErrorRejected || re.Version != "7" || !strings.Contains(err.Error(), "rejected: ") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

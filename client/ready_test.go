@@ -264,15 +264,19 @@ func TestReadyLeadsToWhatIsLacking(t *testing.T) {
 				t.Errorf("it is %+v, want %s %s", err, locator, status)
 			}
 		}
-		w.a.put(at("a", "x"), redirect(at("b", "none")), "r1")
+		w.a.put(at("a", "x"), redirect(at("b", "hop")), "r1")
+		w.b.put(at("b", "hop"), redirect(at("c", "none")), "r1")
 		absent, _ := w.watch(at("a", "x"))
-		lacking(within(time.Second, absent.ReadyWithValues), at("b", "none"), "DOES_NOT_EXIST")
+		lacking(within(time.Second, absent.ReadyWithValues), at("c", "none"), "DOES_NOT_EXIST")
 		w.c2.silent[at("c", "late")] = true
 		w.a.put(dir("a", "list"), listing(member(at("b", "none")), member(at("c", "late"))), "1")
 		list, _ := w.all(dir("a", "list"))
 		lacking(within(time.Second, list.Ready), at("c", "late"), "REQUESTED")
 		entry, _ := w.watch(dir("a", "list") + "#entry=none")
 		lacking(within(time.Second, entry.ReadyWithValues), "", "ACKED")
+		w.b.down()
+		instead, _ := w.watch(withAlt(at("b", "z"), at("c", "late")))
+		lacking(within(5*time.Second, instead.Ready), "", "REQUESTED")
 	})
 }
 

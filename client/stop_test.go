@@ -171,35 +171,40 @@ func TestDoneBesideBlockedHandler(t *testing.T) {
 	})
 }
 
-// A watch that its handler has stopped is done when that has returned, also while the next handler of the resource runs.
+// A watch that its handler has stopped is done when that has returned, also while the next handler runs, of its
+// resource or of another.
 // spec: U-5 WATCH-2
 func TestDoneBeforeTheNextHandler(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		var gate gate
-		gate.shut()
-		var first *client.Watch
-		begun := false
-		hear := func(client.Event[any]) {
-			if !begun {
-				begun = true
-				first.Stop()
-				return
-			}
-			gate.pass(nil)
+	for _, other := range []string{"a", "b"} {
+		inBubble(t, func(t *testing.T, r *rig) { doneBefore(t, r, other) })
+	}
+}
+
+func doneBefore(t *testing.T, r *rig, other string) {
+	var gate gate
+	gate.shut()
+	var first *client.Watch
+	begun := false
+	hear := func(client.Event[any]) {
+		if !begun {
+			begun = true
+			first.Stop()
+			return
 		}
-		first, err := r.c.Watch(context.Background(), cds.Type, "a", hear)
-		must(t, err)
-		_, err = r.c.Watch(context.Background(), cds.Type, "a", hear)
-		must(t, err)
-		r.clusters(r.accept(), "1", "n1", "a")
-		synctest.Wait()
-		select {
-		case <-first.Done():
-		default:
-			t.Error("it waits for a handler that is not its own")
-		}
-		gate.open()
-	})
+		gate.pass(nil)
+	}
+	first, err := r.c.Watch(context.Background(), cds.Type, "a", hear)
+	must(t, err)
+	_, err = r.c.Watch(context.Background(), cds.Type, other, hear)
+	must(t, err)
+	r.clusters(r.accept(), "1", "n1", "a", "b")
+	synctest.Wait()
+	select {
+	case <-first.Done():
+	default:
+		t.Error("it waits for a handler that is not its own")
+	}
+	gate.open()
 }
 
 // A handler may stop its own watch and others, and wait for the end of others.

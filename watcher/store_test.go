@@ -157,6 +157,7 @@ func TestStoreOfNothing(t *testing.T) {
 		if err := wait(time.Minute); !errors.Is(err, client.ErrDoesNotExist) || !errors.Is(s.Err(), client.ErrDoesNotExist) {
 			t.Errorf("the error is %v, and the store's %v", err, s.Err())
 		}
+		wait(time.Second) // it is not complete, though there was a batch
 		if r.send(r.accept(), "1"); s.Err() != nil {
 			t.Errorf("the error of an empty collection is %v", s.Err())
 		}

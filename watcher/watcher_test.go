@@ -261,20 +261,30 @@ func TestLocator(t *testing.T) {
 // A slow loop gets the newest state, and then the newest trouble that came after it. With the loop the watch ends.
 func TestEventsTrouble(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
+		var st *testutil.Stream
 		var got []string
 		for ev, err := range watcher.Events(background(), r.c, cds.Type, "a") {
 			must(t, err)
 			if got = append(got, text(ev)); len(got) == 1 {
-				st := r.accept()
+				st = r.accept()
 				r.send(st, "1", "a")
 				must(t, st.SendBytes(refused("a")))
 				synctest.Wait()
 			}
 			if len(got) == 3 {
+				r.send(st, "2", "a")
+				must(t, st.SendBytes(refused("a")))
+				r.send(st, "2", "a")
+			}
+			if len(got) == 5 {
+				must(t, st.SendBytes(refused("a")))
+				synctest.Wait()
+			}
+			if len(got) == 6 {
 				break
 			}
 		}
-		same(t, "loop", got, []string{"does not exist a timeout", "updated a a=1", "ambient error a"})
+		same(t, "loop", got, []string{"does not exist a timeout", "updated a a=1", "ambient error a", "updated a a=2", "recovered a", "ambient error a"})
 		for w := range r.c.Watches() {
 			t.Errorf("a watch goes on: %v", w)
 		}
