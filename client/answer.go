@@ -21,7 +21,7 @@ func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kin
 
 // isAnswer says whether an event is an answer of the server about the resource.
 func isAnswer(ev *Event[any]) bool {
-	return !beside(ev) && (ev.Kind != EventFailed || !transient(ev.Err))
+	return !beside(ev) && !transient(ev.Err)
 }
 
 // told is the state that an event gives to an answer; answerAwaited if the event changes nothing for

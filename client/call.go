@@ -133,7 +133,7 @@ func (w *core) fail(p any) {
 func (w *core) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state.bits.Or(callFinished)&callFinished == 0 && w.ending != nil && w.ending.done != nil {
+	if w.state.bits.Or(callFinished)&callFinished == 0 && w.ending.done != nil {
 		close(w.ending.done)
 	}
 }

@@ -98,19 +98,17 @@ func (s *Set) enter(m *part, a asked) bool {
 // returns, no call of the handler begins that has events of them; see [Set.Stop]. A name in a
 // spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
-	removed := false
 	for _, name := range names {
-		if a, err := s.client.prepare(s.kind, name, s.view, new(machine.Watch)); err == nil {
-			removed = s.remove(a.name, name) || removed
-		}
+		a, _ := s.client.prepare(s.kind, name, s.view, new(machine.Watch)) // what is wrong is not in the set
+		s.remove(a.name, name)
 	}
-	if removed && !engine.InHandler() {
+	if !engine.InHandler() {
 		engine.Await(s.to.noTurn)
 	}
 }
 
 // remove removes the member of a name as it is spelled, else those of all spellings.
-func (s *Set) remove(canonical, name string) bool {
+func (s *Set) remove(canonical, name string) {
 	var gone []*part
 	s.mu.Lock()
 	one, m := s.spelled(canonical, name), s.members[canonical]
@@ -128,7 +126,6 @@ func (s *Set) remove(canonical, name string) bool {
 	for _, m := range gone {
 		m.leave(s.client)
 	}
-	return len(gone) > 0
 }
 
 // put adds a member, under the lock.

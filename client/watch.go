@@ -157,8 +157,7 @@ func (w *core) run(xs ...*subscription) error {
 		ms[i] = &x.watch
 	}
 	if !w.client.engine.Start(ms...) {
-		w.end(ErrClosed)
-		return ErrClosed
+		return ErrClosed // so the client ends what is on its books
 	}
 	for _, x := range xs {
 		if x.answer.over() { // its end may have come before the start
