@@ -16,12 +16,10 @@ const (
 	answerOver                  // the subscription has ended
 )
 
-// beside says whether an event is about trouble that leaves the held value good.
-func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kind == EventRecovered }
-
-// isAnswer says whether an event is an answer of the server about the resource.
+// isAnswer says whether an event is an answer of the server about the resource: trouble that leaves the held value
+// good is none.
 func isAnswer(ev *Event[any]) bool {
-	return !beside(ev) && !transient(ev.Err)
+	return ev.Kind != EventAmbientError && ev.Kind != EventRecovered && !transient(ev.Err)
 }
 
 // told is the state that an event gives to an answer; answerAwaited if the event changes nothing for

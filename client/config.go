@@ -288,13 +288,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	}
 	// BACKOFF-1: the bounds that the bootstrap has.
 	if es.Backoff == nil {
-		initial, most := s.RetryBase, s.RetryMax
-		if initial <= 0 {
-			initial = engine.FirstWait
-		}
-		if most <= 0 {
-			most = engine.MaxWait
-		}
+		initial, most := cmp.Or(max(s.RetryBase, 0), engine.FirstWait), cmp.Or(max(s.RetryMax, 0), engine.MaxWait)
 		if es.Backoff = engine.NewBackoff(initial, most); s.REST() != nil {
 			es.Backoff = engine.NewPolling(s.REST().RefreshDelay, initial, most)
 		}
