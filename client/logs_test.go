@@ -407,3 +407,11 @@ func captureDefault(t *testing.T) *logBuffer {
 	slog.SetDefault(slog.New(slog.NewTextHandler(captured, nil)))
 	return captured
 }
+
+// What the bootstrap has that is not used is logged.
+// spec: BOOTE-2
+func TestLogNotices(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) { r.log.holds(t, "this is not used") }, func(c *client.Config) {
+		c.Bootstrap.Notices = []string{"this is not used"}
+	})
+}
