@@ -117,7 +117,7 @@ func (c *Client) States(typeURLs ...string) iter.Seq[State] {
 			if r.Scope >= len(scopes) { // it is new
 				scopes = c.sources.Scopes()
 			}
-			if c.closed.Load() || !yield(c.state(r, scopes)) {
+			if !yield(c.state(r, scopes)) {
 				return
 			}
 		}
@@ -152,9 +152,8 @@ func (c *Client) state(r machine.Resource, scopes []string) State {
 		}
 	}
 	if r.Locator {
-		if l, err := xdstp.DecodeLocator(r.Raw); err == nil {
-			s.Redirect = l.String()
-		}
+		l, _ := xdstp.DecodeLocator(r.Raw) // which was accepted
+		s.Redirect = l.String()
 	}
 	if r.Fault != nil {
 		// CSDS-d: when it last failed.

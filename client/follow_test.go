@@ -191,7 +191,14 @@ func TestBadRedirects(t *testing.T) {
 				if got := w.a.refusals(); len(got) != 1 || !strings.Contains(got[0], tt.want) {
 					t.Errorf("refused %q, want that %q", got, tt.want)
 				}
+				if s := w.c.Dump()[0]; s.Refused == nil || s.Refused.Type != locatorURL || s.Redirect != "" {
+					t.Errorf("the state is %+v", s)
+				}
 				w.a.put(at("a", "x"), cluster("x", ""), "2")
+				synctest.Wait()
+				if s := w.c.Dump()[0]; s.Refused != nil || s.Redirect != "" {
+					t.Errorf("the state of a good value is %+v", s)
+				}
 				w.a.put(at("a", "x"), tt.to, "3")
 				if ev := rec.last(); ev.Kind != client.EventAmbientError || ev.Err == nil {
 					t.Errorf("with a value: %v %v", ev.Kind, ev.Err)

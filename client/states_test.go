@@ -90,7 +90,7 @@ func TestStatesFailed(t *testing.T) {
 			r.send(st, testutil.SotW(cds.Type.TypeURL(), version, "n"+version, invalid("a")))
 			synctest.Wait()
 			s := r.c.Dump()[0]
-			if now := time.Now(); !s.Failed.Equal(now) || !s.Updated.Equal(accepted) || !s.Refused.Time.Equal(now) || s.Refused.Version != version {
+			if now := time.Now(); !s.Failed.Equal(now) || !s.Updated.Equal(accepted) || !s.Refused.Time.Equal(now) || s.Refused.Version != version || s.Refused.Type != cds.Type.TypeURL() {
 				t.Errorf("at %v: failed at %v, updated at %v, refused %+v", now, s.Failed, s.Updated, s.Refused)
 			}
 		}
