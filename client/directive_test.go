@@ -183,3 +183,29 @@ func TestAlternativeOfRedirectedList(t *testing.T) {
 		}
 	})
 }
+
+// An alternative that a server names and that cannot be followed is the server's fault, or for want of servers the
+// bootstrap's, beside the trouble that has it used.
+// spec: ALT-1 ERR-11
+func TestAlternativeThatCannotBeFollowed(t *testing.T) {
+	for alt, want := range map[string]client.ErrorKind{
+		"http://c/" + clusterName + "/z":                client.ErrorData,
+		"xdstp://c/envoy.config.listener.v3.Listener/z": client.ErrorData,
+		"xdstp://nobody/" + clusterName + "/z":          client.ErrorConfig,
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.b.down()
+			w.a.put(at("a", "x"), redirect(withAlt(at("b", "y"), alt)), "r")
+			_, rec := w.watch(at("a", "x"))
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			outer, _ := errors.AsType[*client.ResourceError](rec.last().Err)
+			if outer == nil || outer.Kind != client.ErrorConnection {
+				t.Fatalf("%s: heard %v", alt, lines(rec.all()))
+			}
+			if inner, _ := errors.AsType[*client.ResourceError](outer.Err); inner == nil || inner.Kind != want {
+				t.Errorf("%s: the alternative has %v, want kind %s", alt, inner, want)
+			}
+		})
+	}
+}
