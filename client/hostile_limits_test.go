@@ -219,7 +219,7 @@ func TestRedirectsAskTooMuchOfAnother(t *testing.T) {
 	var foreign atomic.Int64
 	set, err := l.c.NewSet(context.Background(), cds.Type, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
-			if errors.Is(ev.Err, client.ErrForeignNames) {
+			if re, _ := errors.AsType[*client.ResourceError](ev.Err); errors.Is(ev.Err, client.ErrForeignNames) && re.Kind == client.ErrorData {
 				foreign.Add(1)
 			}
 		}
