@@ -103,7 +103,6 @@ func New(config Config) (*Client, error) {
 		boot:       boot, node: boot.Node.GetId(), view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}),
 	}
-	c.books.all = map[*core]struct{}{}
 	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config

@@ -23,7 +23,10 @@ type asked struct {
 	list bool           // it is a list collection
 }
 
-var errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
+var (
+	errFilePath  = errors.New("the URL names no file of this host")
+	errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
+)
 
 // wildcard is the name of everything.
 const wildcard = "*"
@@ -150,7 +153,10 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 		return errFileEntry
 	}
 	url := listing.Plain(l).String()
-	path, _ := file.PathOf(url) // the locator of a file has a path
+	path, ok := file.PathOf(url)
+	if !ok {
+		return errFilePath
+	}
 	// XDSTP-6, FILE-5: the file is the server.
 	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
 		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},

@@ -95,7 +95,8 @@ type core struct {
 	view         *view
 	tie          *tie // nil if its context has no end
 	state        callState
-	subscription // the only one; of a set none, but its kind and its watch's Owner
+	place        int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
+	subscription       // the only one; of a set none, but its kind and its watch's Owner
 
 	mu     sync.Mutex
 	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu

@@ -2,7 +2,6 @@ package client
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 )
@@ -88,24 +87,35 @@ func (c *Client) Health() Health {
 // books are the watches and sets that have not ended. Safe for concurrent use.
 type books struct {
 	mu  sync.Mutex
-	all map[*core]struct{}
+	all []*core // in no order; a list, since there may be a million
 }
 
 func (b *books) enter(w *core) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.all[w] = struct{}{}
+	b.all = append(b.all, w)
+	w.place = int32(len(b.all))
 }
 
+// remove takes a watch off the books, if it is there.
 func (b *books) remove(w *core) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.all, w)
+	if w.place == 0 {
+		return
+	}
+	n := len(b.all) - 1
+	last := b.all[n]
+	b.all[w.place-1], last.place = last, w.place
+	b.all[n], w.place = nil, 0
+	if b.all = b.all[:n]; n < cap(b.all)/4 {
+		b.all = slices.Clone(b.all)
+	}
 }
 
-// living lists the watches on the books, in no order.
+// living lists the watches on the books.
 func (b *books) living() []*core {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Collect(maps.Keys(b.all))
+	return slices.Clone(b.all)
 }
