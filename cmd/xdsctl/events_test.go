@@ -128,14 +128,22 @@ func TestTimeout(t *testing.T) {
 	p.expect(streamUp, failed("error", "a", "timeout", prefix("a", "me")+"the server did not answer in time"))
 }
 
+// Without a timeout nothing is said of what the server does not have, also when it has answered for others.
 func TestNoTimeout(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
-	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--for", "3s", "cds:a")
+	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--variant", "delta", "--stdin", "cds:a", "cds:b")
+	st := accept(t, srv)
 	p.expect(streamUp)
+	send(t, st, testutil.Delta(clusters, "n1", []*discoveryv3.Resource{testutil.Wrapped("b", "v1", cluster("b"))}))
+	p.expect(update("b", "v1", `{"name":"b"}`), ack("", "n1"))
+	p.enter("quit")
 	p.ends(0)
 	if line, more := <-p.lines; more {
 		t.Errorf("printed %s", line)
+	}
+	if wait := orNever(0); wait >= 0 { // zero is the client's default
+		t.Errorf("the client waits %v", wait)
 	}
 }
 
