@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,23 +173,6 @@ func TestCostOfBodies(t *testing.T) {
 func TestUnfinishedMessages(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/grpc")
-		w.Write(binary.BigEndian.AppendUint32([]byte{0}, size))
-		w.Write(make([]byte, size-1))
-		w.(http.Flusher).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-time.After(time.Second):
-			w.Write(make([]byte, 1)) // it was slow
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		}
-	}))
-	srv.Config.Protocols = new(http.Protocols)
-	srv.Config.Protocols.SetUnencryptedHTTP2(true)
-	srv.Start()
-	t.Cleanup(srv.CloseClientConnections)
 	for _, tt := range []struct {
 		streams, most int
 		want          string
@@ -199,6 +183,23 @@ func TestUnfinishedMessages(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.streams), func(t *testing.T) {
 			t.Parallel()
+			var all sync.WaitGroup // those that have begun their messages
+			all.Add(tt.streams)
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/grpc")
+				w.Write(binary.BigEndian.AppendUint32([]byte{0}, size))
+				w.Write(make([]byte, size-1))
+				w.(http.Flusher).Flush()
+				all.Done()
+				all.Wait()
+				w.Write(make([]byte, 1))
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}))
+			srv.Config.Protocols = new(http.Protocols)
+			srv.Config.Protocols.SetUnencryptedHTTP2(true)
+			srv.Start()
+			t.Cleanup(srv.CloseClientConnections)
 			conn, err := transport.NewGRPC(transport.GRPCConfig{MaxReceiveSize: tt.most}).Build(bootstrap.ManagementServer{
 				URI: srv.Listener.Addr().String(), ChannelCreds: bootstrap.ChannelCreds{Type: "insecure"},
 			})
