@@ -103,10 +103,14 @@ func TestEnvoyHandshakes(t *testing.T) {
 // spec: H-6
 func TestEnforceRSAKeyUsage(t *testing.T) {
 	const accept = `common_tls_context: {validation_context: {trust_chain_verification: ACCEPT_UNTRUSTED}}`
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for usage, want := range map[x509.KeyUsage]string{
 		0: "", x509.KeyUsageDigitalSignature: "", x509.KeyUsageKeyEncipherment: "does not allow what it is used for",
 	} {
-		s := server{cert: rsaCert(t, usage)}
+		s := server{cert: rsaCert(t, key, usage)}
 		wantShake(t, tlscreds.New(envoyTLS(t, accept)), "xds", s, "")
 		wantShake(t, tlscreds.New(envoyTLS(t, `enforce_rsa_key_usage: true, `+accept)), "xds", s, want)
 	}
@@ -131,12 +135,8 @@ func colons(digits string) string {
 }
 
 // rsaCert is signed by a key of its own, that nobody knows.
-func rsaCert(t *testing.T, usage x509.KeyUsage) *testutil.Cert {
+func rsaCert(t *testing.T, key *rsa.PrivateKey, usage x509.KeyUsage) *testutil.Cert {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
