@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
@@ -103,11 +102,11 @@ func useOf(t *testing.T, o *outlet, c *client.Client, uri string) {
 		heard <- ev.Server
 	})
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	server := <-heard
 	o.add(server)
-	o.add(c.Ready(ctx))
+	o.add(c.Ready(ctx)) // says what is lacking, and where
 	for _, name := range []string{uri, server} {
 		conn, err := c.Connect(name)
 		must(t, err)
