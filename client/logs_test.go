@@ -183,12 +183,16 @@ func TestLogNACKs(t *testing.T) {
 	rejecting := resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(_ resource.Source, b []byte) (any, error) {
 		return nil, fmt.Errorf("refused: %q", b)
 	})
+	responses := 6000 // within a minute
+	if testing.Short() {
+		responses = 1200
+	}
 	var log *logBuffer
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.watchType(rejecting, "a")
 		st := r.accept()
-		flood(st, 6000, func(i int) proto.Message {
-			time.Sleep(10 * time.Millisecond)
+		flood(st, responses, func(i int) proto.Message {
+			time.Sleep(time.Minute / time.Duration(responses))
 			return testutil.SotW(cds.Type.TypeURL(), fmt.Sprint(i), "n", cluster("a", fmt.Sprint(i)))
 		})
 		time.Sleep(time.Minute + time.Second)
@@ -280,12 +284,15 @@ func TestLogOddResponses(t *testing.T) {
 
 // Functions of the program that panic at each response, or each stream, fill no log.
 func TestLogPanics(t *testing.T) {
-	oh := strings.Repeat("oh", 1<<12)
+	oh, responses := strings.Repeat("oh", 1<<12), 1000
+	if testing.Short() {
+		responses = 100
+	}
 	var log *logBuffer
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.watch("a")
 		st := r.accept()
-		for i := range 1000 {
+		for i := range responses {
 			r.clusters(st, fmt.Sprint(i), "n", "a")
 		}
 		log.quiet(t, "ERROR", 15, "panicked")
