@@ -21,7 +21,11 @@ import (
 //
 // spec: LRS-3 LRS-a LRS-b LRS-c
 func TestServerThatAsksForAnything(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
 		inBubble(t, func(t *testing.T, r *rig) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			names := []string{"a", "b", "c", "\xff"}

@@ -45,6 +45,10 @@ func TestCostOfMemory(t *testing.T) {
 // An event costs what it changes: resources that come one by one, or change, cost as much for each of many as for each
 // of few. Whoever follows all links, or all members, for each of them allocates what he follows.
 func TestEventsCostWhatTheyChange(t *testing.T) {
+	some := 200
+	if testing.Short() {
+		some = 100
+	}
 	for name, each := range map[string]func(d *driver, n int){
 		"the members of an aggregate": func(d *driver, n int) {
 			d.tell("cds", "root", "agg:"+numbered("m", n, ","))
@@ -156,8 +160,8 @@ func TestEventsCostWhatTheyChange(t *testing.T) {
 				}
 				return float64(allocated()-before) / float64(n)
 			}
-			if few, many := cost(200), cost(1600); many > 2*few {
-				t.Errorf("each of 200 costs %.0f bytes, and each of 1600 %.0f", few, many)
+			if few, many := cost(some), cost(8*some); many > 2*few {
+				t.Errorf("each of %d costs %.0f bytes, and each of %d %.0f", some, few, 8*some, many)
 			}
 		})
 	}
