@@ -36,10 +36,14 @@ func Patience(t testing.TB) context.Context {
 	return ctx
 }
 
-// Management starts a real management server.
+// Management starts a real management server, which in delta says at once what it does not have.
 func Management(t testing.TB, opts ...grpc.ServerOption) *testutil.ManagementServer {
 	t.Helper()
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
+	var m *testutil.ManagementServer
+	saying := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		return next(srv, &answers{ServerStream: s, server: m})
+	}
+	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: append(opts, grpc.ChainStreamInterceptor(saying))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +59,14 @@ func Set(t testing.TB, m *testutil.ManagementServer, version string, resources .
 	}
 }
 
-// Client makes a client in delta, in which alone a server can remove endpoints. It waits a second
-// for what does not exist.
+// Client makes a client in delta, in which alone a server can remove endpoints.
 func Client(t testing.TB, m *testutil.ManagementServer) *client.Client {
 	t.Helper()
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, ResourceTimeout: time.Second})
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta})
 	if err != nil {
 		t.Fatal(err)
 	}
