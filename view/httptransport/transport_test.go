@@ -181,7 +181,7 @@ func TestRoutes(t *testing.T) {
 		{strict, "http://example.com/demand", []string{"X-Cluster", "demanded"}, 503, `there is no cluster "demanded"`},
 	} {
 		t.Run(fmt.Sprint(tt.url, tt.header), func(t *testing.T) {
-			t.Parallel() // some wait until a cluster does not exist
+			t.Parallel()
 			_, _, err := get(tt.client, tt.url, tt.header...)
 			var e *httptransport.Error
 			if !errors.As(err, &e) || e.Status != tt.status || !strings.Contains(e.Error(), tt.want) {
