@@ -14,7 +14,7 @@ import (
 //
 // spec: VIEW-31, VIEW-33
 func TestAggregates(t *testing.T) {
-	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	ctx, m := viewtest.Patience(t), viewtest.Complete(t)
 	backend := func(status int) uint32 {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(s.Close)

@@ -36,14 +36,26 @@ func Patience(t testing.TB) context.Context {
 	return ctx
 }
 
-// Management starts a real management server, which in delta says at once what it does not have.
+// Management starts a real management server.
 func Management(t testing.TB, opts ...grpc.ServerOption) *testutil.ManagementServer {
+	t.Helper()
+	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Stop)
+	return m
+}
+
+// Complete starts a real management server that in delta says at once what it does not have. It is for tests that
+// set their resources once: while they change, a client may ask for what has just gone.
+func Complete(t testing.TB) *testutil.ManagementServer {
 	t.Helper()
 	var m *testutil.ManagementServer
 	saying := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		return next(srv, &answers{ServerStream: s, server: m})
 	}
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: append(opts, grpc.ChainStreamInterceptor(saying))})
+	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: []grpc.ServerOption{grpc.ChainStreamInterceptor(saying)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +71,15 @@ func Set(t testing.TB, m *testutil.ManagementServer, version string, resources .
 	}
 }
 
-// Client makes a client in delta, in which alone a server can remove endpoints.
+// Client makes a client in delta, in which alone a server can remove endpoints. It waits a second
+// for what does not exist.
 func Client(t testing.TB, m *testutil.ManagementServer) *client.Client {
 	t.Helper()
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta})
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, ResourceTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func listen(t *testing.T) (net.Listener, uint32) {
 // newView follows the cluster "root" on a server that has it, and the resources besides.
 func newView(t *testing.T, port uint32, more ...proto.Message) *view.View {
 	t.Helper()
-	m := viewtest.Management(t)
+	m := viewtest.Complete(t)
 	viewtest.Set(t, m, "1", append(more, viewtest.Cluster("root"), viewtest.Assignment("root", viewtest.At(port)))...)
 	v, err := view.New(t.Context(), viewtest.Client(t, m), view.Root{Type: view.RootCluster, Name: "root"}, view.Config{})
 	if err != nil {

@@ -165,7 +165,7 @@ func TestRPCsAreToldWhy(t *testing.T) {
 	}
 	sick := viewtest.Assignment("sick", viewtest.At(1))
 	sick.Endpoints[0].LbEndpoints[0].HealthStatus = corev3.HealthStatus_UNHEALTHY
-	m := viewtest.Management(t)
+	m := viewtest.Complete(t)
 	viewtest.Set(t, m, "1", drop, sick, viewtest.Assignment("empty"), viewtest.Assignment("refused", viewtest.At(closedPort(t))))
 	for name, want := range map[string]string{
 		"missing":                       `endpoints "missing" do not exist (`,
@@ -249,7 +249,7 @@ func TestClosedChannelStopsItsWatches(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	ctx, m := viewtest.Patience(t), viewtest.Complete(t)
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `
 		{match: {prefix: /a/, headers: [{name: x-canary, exact_match: "1"}]}, route: {cluster: b}},
@@ -317,7 +317,7 @@ func TestSameFirstAddress(t *testing.T) {
 
 func TestMissingListener(t *testing.T) {
 	t.Parallel()
-	m := viewtest.Management(t)
+	m := viewtest.Complete(t)
 	viewtest.Set(t, m, "1")
 	channel, _ := newChannel(t, m, "xdswatch:///nobody", newBuilder)
 	_, err := invoke(viewtest.Patience(t), channel, "/s/m")
@@ -329,7 +329,7 @@ func TestMissingListener(t *testing.T) {
 // An aggregate uses its first cluster that has endpoints.
 func TestAggregates(t *testing.T) {
 	t.Parallel()
-	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	ctx, m := viewtest.Patience(t), viewtest.Complete(t)
 	port := backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: all}}`),
 		viewtest.Aggregate(t, "all", "missing", "empty", "b"), viewtest.Cluster("empty"), viewtest.Cluster("b"), viewtest.Assignment("empty"), viewtest.Assignment("b", viewtest.At(port)))...)

@@ -122,7 +122,7 @@ func single(t *testing.T, name string, port uint32, more ...proto.Message) []pro
 }
 
 func TestRoutes(t *testing.T) {
-	m := viewtest.Management(t)
+	m := viewtest.Complete(t)
 	a, b := newBackend(t, "a"), newBackend(t, "b")
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "example.com, gone.example",
 		`{match: {prefix: /b/}, route: {cluster: b, prefix_rewrite: "/x%2Fy/", host_rewrite_literal: other.example}}`,
