@@ -12,7 +12,7 @@ SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
 # whole management servers and take minutes to build, as do the projects of INTEGRATIONS; those of
 # tools and benchmarks have targets of their own, and so have LIVES and BROWSER.
-REAL     := test/real/envoygateway test/real/istio test/real/consul test/real/consul/server
+REAL     := test/real/envoygateway test/real/istio test/real/consul test/real/consul/server test/real/older test/real/older/server
 LIVES    := test/real/lives
 BROWSER  := test/browser
 INTEGRATIONS := $(patsubst %/go.mod,%,$(wildcard examples/integrations/*/go.mod))
@@ -65,7 +65,7 @@ $(MODULES:%=modules/%): modules/%:
 	cd $* && $(GO) vet ./... && $(TEST) $(if $(filter test/%,$*),,-race) ./...
 
 .PHONY: real
-real: ## against Envoy Gateway, istiod and Consul: minutes to build, and port 18000 has to be free
+real: ## against Envoy Gateway, istiod, Consul and go-control-plane 0.13: minutes to build, and port 18000 has to be free
 	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -timeout 60m -count=1 ./...) || exit 1; done
 
 .PHONY: integrations
