@@ -55,8 +55,8 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	auto := found != nil && found.Proto().GetRoute().GetAutoHostRewrite().GetValue()
 	var errs []error
 	waiting := false
-	for _, m := range c.members {
-		result, e, err := p.pick(m.leaf, info)
+	for i, m := range c.members {
+		result, e, err := p.pick(m.leaf, info, i == len(c.members)-1 && !waiting)
 		if err == nil {
 			if auto {
 				result.Metadata = authority(p.plan.origin.AutoHost(e.Hostname))
@@ -110,40 +110,44 @@ func (p *picker) route(info balancer.PickInfo) (found *route.Route, cluster stri
 }
 
 // pick chooses among the endpoints of a leaf that are connected, and enters its limit.
-func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, *endpoint.Endpoint, error) {
+// VIEW-63: a leaf without one drops nothing that a later leaf may take.
+func (p *picker) pick(l *leaf, info balancer.PickInfo, last bool) (balancer.PickResult, *endpoint.Endpoint, error) {
 	if l.set == nil {
 		return balancer.PickResult{}, nil, l.why("")
 	}
-	if category, dropped := l.set.Drop(rand.Uint64); dropped {
-		l.load.Drop(category)
-		return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
+	ready := p.readyOf(l)
+	e := ready.set.Pick(p.next.Next())
+	if e != nil || last && !ready.waiting { // an RPC that waits is picked again
+		if category, dropped := l.set.Drop(rand.Uint64); dropped {
+			l.load.Drop(category)
+			return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
+		}
+	}
+	if e == nil {
+		return balancer.PickResult{}, nil, ready.fault(l)
 	}
 	if !l.limit.Enter() {
 		l.load.Drop("")
 		return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q has %d RPCs at a time already (max_requests)", l.name, l.limit.Max())
 	}
-	result, e, err := p.connected(l, info)
+	result, err := ready.pickers[e].Pick(info)
 	if err != nil {
 		l.limit.Leave()
 	}
 	return result, e, err
 }
 
-func (p *picker) connected(l *leaf, info balancer.PickInfo) (balancer.PickResult, *endpoint.Endpoint, error) {
-	ready := p.readyOf(l)
-	e := ready.set.Pick(p.next.Next())
+// fault is why there is no endpoint to pick.
+func (r *readySet) fault(l *leaf) error {
 	switch {
-	case e != nil:
-		result, err := ready.pickers[e].Pick(info)
-		return result, e, err
-	case ready.waiting:
-		return balancer.PickResult{}, nil, balancer.ErrNoSubConnAvailable
-	case ready.late:
-		return balancer.PickResult{}, nil, errLate
-	case ready.err != nil:
-		return balancer.PickResult{}, nil, ready.err
+	case r.waiting:
+		return balancer.ErrNoSubConnAvailable
+	case r.late:
+		return errLate
+	case r.err != nil:
+		return r.err
 	default:
-		return balancer.PickResult{}, nil, l.why(l.set.Reason())
+		return l.why(l.set.Reason())
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/viewtest"
@@ -336,6 +337,34 @@ func TestAggregates(t *testing.T) {
 	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
 	if got, err := invoke(ctx, channel, "/s/m"); got != port {
 		t.Errorf("the RPC went to %d, %v; want %d", got, err, port)
+	}
+}
+
+// A leaf that has no endpoint to use neither drops nor limits the RPCs of its aggregate, which the next
+// leaf takes. The last one drops them all the same.
+//
+// spec: VIEW-63, VIEW-34
+func TestUnusableLeafDropsNothing(t *testing.T) {
+	t.Parallel()
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	port := backend(t)
+	drops, limited := viewtest.Assignment("drops"), viewtest.Cluster("limited")
+	drops.Policy = &endpointv3.ClusterLoadAssignment_Policy{}
+	if err := protojson.Unmarshal([]byte(`{"drop_overloads": [{"category": "flood", "drop_percentage": {"numerator": 100}}]}`), drops.Policy); err != nil {
+		t.Fatal(err)
+	}
+	limited.CircuitBreakers = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(0)}}}
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener",
+		`{match: {path: /s/last}, route: {cluster: last}}`, `{match: {prefix: /}, route: {cluster: all}}`),
+		viewtest.Aggregate(t, "all", "drops", "limited", "b"), viewtest.Aggregate(t, "last", "limited", "drops"),
+		viewtest.Cluster("drops"), drops, limited, viewtest.Assignment("limited", viewtest.At(closedPort(t))),
+		viewtest.Cluster("b"), viewtest.Assignment("b", viewtest.At(port)))...)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
+	if got, err := invoke(ctx, channel, "/s/m"); got != port {
+		t.Errorf("the RPC went to %d, %v; want %d", got, err, port)
+	}
+	if _, err := invoke(ctx, channel, "/s/last"); err == nil || !strings.Contains(err.Error(), `cluster "drops" drops the RPC (flood)`) {
+		t.Errorf("without another leaf the RPC ended with %v", err)
 	}
 }
 
