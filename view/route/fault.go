@@ -48,6 +48,26 @@ func (f *faults) add(field string, err error) {
 	f.all = append(f.all, &Fault{f.host, f.route, f.name, field, err})
 }
 
+// ignoredByGRPC are the fields that gRPC does not look at (gRFC A28).
+var ignoredByGRPC = map[string]bool{
+	"match.cookies": true, "match.tls_context": true, "match.dynamic_metadata": true, "match.filter_state": true,
+	"route.regex_rewrite": true, "route.path_rewrite": true, "route.path_rewrite_policy": true,
+	"route.host_rewrite": true, "route.host_rewrite_path_regex": true, "route.host_rewrite_specifier": true,
+}
+
+// first is the first fault, or nil, and the first that counts in gRPC.
+func (f *faults) first() (err, inGRPC error) {
+	for _, e := range f.all {
+		if err == nil {
+			err = e
+		}
+		if !ignoredByGRPC[e.(*Fault).Field] {
+			return err, e
+		}
+	}
+	return err, nil
+}
+
 func (f *faults) addf(field, format string, args ...any) { f.add(field, fmt.Errorf(format, args...)) }
 
 var errUnknown = errors.New("not supported")

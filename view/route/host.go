@@ -29,9 +29,7 @@ func compileHost(vh *routev3.VirtualHost, ignoreParams bool, left *room) *Virtua
 	for i, r := range vh.GetRoutes() {
 		f := &faults{host: vh.GetName(), route: i, name: r.GetName(), room: left}
 		c := compileRoute(r, h, f)
-		if len(f.all) > 0 {
-			c.err = f.all[0]
-		}
+		c.err, c.errInGRPC = f.first()
 		errs = append(errs, f.all...)
 		h.routes = append(h.routes, c)
 	}
@@ -61,7 +59,11 @@ func (h *VirtualHost) Match(r *Request) (*Route, error) {
 		path, _, _ = strings.Cut(path, ";")
 	}
 	for _, c := range h.routes {
-		if c.match.holds(r, path) && !(r.GRPC && c.notGRPC) {
+		switch {
+		case r.GRPC && c.notGRPC || !c.match.holds(r, path):
+		case r.GRPC:
+			return c, c.errInGRPC
+		default:
 			return c, c.err
 		}
 	}

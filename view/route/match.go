@@ -105,6 +105,9 @@ func (m *match) holds(r *Request, path string) bool {
 		}
 	}
 	for i := range m.cookies {
+		if r.GRPC {
+			break // it ignores them
+		}
 		p := &m.cookies[i]
 		if !p.holds(cookieOf(r, p.name)) {
 			return false

@@ -198,6 +198,7 @@ func TestLeftOutByGRPC(t *testing.T) {
 		`{match: {prefix: /, query_parameters: [{name: q, present_match: false}]}, route: {cluster: a}}`,
 		`{match: {prefix: /}, route: {cluster_header: x-cluster}}`,
 		`{match: {prefix: /}, route: {timeout: 1s}}`,
+		`{match: {prefix: /}, route: {inline_cluster_specifier_plugin: {extension: {name: p}}}}`,
 	} {
 		table := route.Compile(configuration(t, `virtual_hosts: [{name: v, domains: ["*"], routes: [`+left+`, {match: {prefix: /}, route: {cluster: b}}]}]`), nil)
 		for grpc, want := range map[bool]int{false: 0, true: 1} {
@@ -206,6 +207,29 @@ func TestLeftOutByGRPC(t *testing.T) {
 				t.Errorf("gRPC %v: %s: another route than %d", grpc, left, want)
 			}
 		}
+	}
+}
+
+// gRPC ignores conditions and rewrites that it does not know.
+func TestIgnoredByGRPC(t *testing.T) {
+	for _, ignored := range []string{
+		`{match: {prefix: /, tls_context: {presented: true}}, route: {cluster: a}}`,
+		`{match: {prefix: /, dynamic_metadata: [{filter: f}]}, route: {cluster: a}}`,
+		`{match: {prefix: /, filter_state: [{key: k}]}, route: {cluster: a}}`,
+		`{match: {prefix: /, cookies: [{name: c, string_match: {exact: v}}]}, route: {cluster: a}}`,
+		`{match: {prefix: /, cookies: [{name: c}]}, route: {cluster: a}}`,
+		`{match: {prefix: /}, route: {cluster: a, path_rewrite: "/%REQ(x)%"}}`,
+		`{match: {prefix: /}, route: {cluster: a, host_rewrite_path_regex: {pattern: {regex: "("}}}}`,
+	} {
+		table := route.Compile(configuration(t, `virtual_hosts: [{name: v, domains: ["*"], routes: [`+ignored+`, {match: {prefix: /}, route: {cluster: b}}]}]`), nil)
+		found, err := table.Match(&route.Request{Path: "/", GRPC: true})
+		if err != nil || found != table.VirtualHosts()[0].Routes()[0] {
+			t.Errorf("%s: another route than the first, or %v", ignored, err)
+		}
+	}
+	table := route.Compile(configuration(t, `virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {prefix: /, tls_context: {}, headers: [{name: h, string_match: {}}]}, route: {cluster: a}}]}]`), nil)
+	if _, err := table.Match(&route.Request{Path: "/", GRPC: true}); err == nil {
+		t.Error("a fault beside an ignored condition is no error")
 	}
 }
 

@@ -20,7 +20,8 @@ type Route struct {
 	timeout  time.Duration
 	stream   time.Duration
 	notGRPC  bool // gRPC leaves it out
-	err      error
+
+	err, errInGRPC error
 }
 
 // Action is what a route does with a request.
@@ -61,7 +62,7 @@ func compileRoute(r *routev3.Route, h *VirtualHost, f *faults) *Route {
 	switch r.GetRoute().GetClusterSpecifier().(type) {
 	case nil:
 		c.notGRPC = c.notGRPC || r.GetRoute() != nil
-	case *routev3.RouteAction_ClusterHeader:
+	case *routev3.RouteAction_ClusterHeader, *routev3.RouteAction_InlineClusterSpecifierPlugin:
 		c.notGRPC = true
 	}
 	switch a := r.GetAction().(type) {
