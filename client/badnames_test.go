@@ -69,6 +69,10 @@ func TestBadNames(t *testing.T) {
 		if want := `xds: envoy.config.cluster.v3.Cluster "some" for node "node-1": one resource is watched with Watch, a collection with WatchAll: `; !errors.Is(err, client.ErrCollection) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("a collection that is none: %v", err)
 		}
+		_, err = r.c.WatchAll(context.Background(), cds.Type, "xdstp://known/"+clusterName+"/*#entry=x", func(client.Batch[any]) {})
+		if !errors.Is(err, authority.ErrFragment) {
+			t.Errorf("a glob with a directive: %v", err)
+		}
 		synctest.Wait()
 		if n := len(r.srv.Streams()); n != 0 {
 			t.Errorf("%d streams for nothing", n)

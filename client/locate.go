@@ -71,7 +71,7 @@ func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machin
 		switch _, isEntry := l.Entry(); {
 		case err != nil:
 			return asked{}, err
-		case isEntry:
+		case isList && isEntry:
 			return asked{}, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 		case isList:
 			return c.placeList(kind, l.String(), &l, v, w)
