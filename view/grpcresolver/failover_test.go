@@ -9,9 +9,12 @@ import (
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -34,7 +37,7 @@ func leafOf(name string, localities ...*endpointv3.LocalityLbEndpoints) member {
 }
 
 // An endpoint that does not answer holds up RPCs for ten seconds, then those of the next priority
-// and of the next leaf are used.
+// and of the next leaf are used. Without any, RPCs wait on, and are not dropped meanwhile.
 //
 // spec: VIEW-63
 func TestFailover(t *testing.T) {
@@ -42,6 +45,11 @@ func TestFailover(t *testing.T) {
 	at := func(priority, port uint32) *endpointv3.LocalityLbEndpoints {
 		return viewtest.Locality(priority, map[uint32]uint32{port: 1})
 	}
+	dropping := viewtest.Assignment("a", at(0, 1))
+	dropping.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+		{Category: "flood", DropPercentage: &typev3.FractionalPercent{Numerator: 100}},
+	}}
+	drops := member{leaf: &leaf{name: "a", set: endpoint.New(dropping, endpoint.Config{GRPC: true})}}
 	for name, tt := range map[string]struct {
 		members []member
 		want    time.Duration // 0: in vain
@@ -51,6 +59,7 @@ func TestFailover(t *testing.T) {
 		"the same priority":        {[]member{leafOf("a", viewtest.Locality(0, map[uint32]uint32{1: 1, 9: 1}))}, time.Nanosecond},
 		"nothing else":             {[]member{leafOf("a", at(0, 1), at(1, 2))}, 0},
 		"nothing else in the next": {[]member{leafOf("a", at(0, 1)), {leaf: &leaf{name: "b", why: func(string) error { return errors.New("no endpoints") }}}}, 0},
+		"nothing else, and drops":  {[]member{drops}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,6 +87,9 @@ func TestFailover(t *testing.T) {
 				begin := time.Now()
 				err = channel.Invoke(ctx, "/s/m", &emptypb.Empty{}, &emptypb.Empty{})
 				took := time.Since(begin)
+				if tt.want == 0 && status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("the RPC did not wait: %v", err)
+				}
 				if (err == nil) != (tt.want > 0) || err == nil && took > tt.want+time.Second || err == nil && took < tt.want-time.Second {
 					t.Errorf("the RPC took %v and ended with %v, want %v", took, err, tt.want)
 				}

@@ -117,7 +117,7 @@ func (p *picker) pick(l *leaf, info balancer.PickInfo, last bool) (balancer.Pick
 	}
 	ready := p.readyOf(l)
 	e := ready.set.Pick(p.next.Next())
-	if e != nil || last && !ready.waiting { // an RPC that waits is picked again
+	if e != nil || last && !ready.waiting && !ready.late { // an RPC that waits is picked again
 		if category, dropped := l.set.Drop(rand.Uint64); dropped {
 			l.load.Drop(category)
 			return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
