@@ -34,11 +34,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			if sub.subscribed || c.Had {
 				removed = append(removed, c)
 			}
-			if sub.exists() && !sub.foreign() && !sub.keptDeleted() {
-				for _, q := range l.stream.quirks {
-					q.unsubscribed(l, name)
-				}
-			}
+			l.leave(sub, name)
 			// DNE-4: nobody waits for it any more, but of a member that the server has to confirm.
 			if !sub.unconfirmed {
 				sub.timer = 0
@@ -51,6 +47,15 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 		}
 	}
 	return added, removed
+}
+
+// leave tells quirks that the server has sent what is not subscribed to any more.
+func (l *link) leave(sub *subscription, name []byte) {
+	if sub.exists() && !sub.foreign() && !sub.keptDeleted() {
+		for _, q := range l.stream.quirks {
+			q.unsubscribed(l, name)
+		}
+	}
 }
 
 // subscribe marks subscriptions as named by the message being composed.
@@ -97,6 +102,7 @@ func (l *link) dropWild() {
 	c.forgetStatus()
 	for sub := range l.owned() {
 		if sub.of == c && !sub.lives() {
+			l.leave(sub, []byte(sub.onWire()))
 			l.cache.dropIfUnwanted(sub)
 		}
 	}
