@@ -44,24 +44,29 @@ func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *mach
 }
 
 func (c *Client) placeOne(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+	a, r, err := c.read(kind, name, v)
+	switch {
+	case err != nil:
+		return asked{}, err
+	case a.at != nil:
+		return a, c.placeAt(kind, *a.at, v, w)
+	}
+	return a, c.place(kind, r, v, w)
+}
+
+// read says what a name of one resource asks for, and without directives where that is. It makes no source.
+func (c *Client) read(kind resource.AnyType, name string, v *view) (a asked, r authority.Resolved, err error) {
 	switch {
 	case name == wildcard:
-		return asked{}, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
+		return a, r, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
 	case hasDirectives(name):
 		l, err := c.locator(kind, name, false, v.received)
-		if err != nil {
-			return asked{}, err
-		}
-		return asked{name: l.String(), at: &l}, c.placeAt(kind, l, v, w)
+		return asked{name: l.String(), at: &l}, r, err
 	}
-	r, err := v.table.Resolve(kind.TypeURL(), name)
-	if err == nil {
+	if r, err = v.table.Resolve(kind.TypeURL(), name); err == nil {
 		err = c.nameInContext(kind, &r, false, v.received)
 	}
-	if err != nil {
-		return asked{}, err
-	}
-	return asked{name: r.Name}, c.place(kind, r, v, w)
+	return asked{name: r.Name}, r, err
 }
 
 func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {

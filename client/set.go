@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
-	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -99,8 +98,9 @@ func (s *Set) enter(m *part, a asked) bool {
 // spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
-		a, _ := s.client.prepare(s.kind, name, s.view, new(machine.Watch)) // what is wrong is not in the set
-		s.remove(a.name, name)
+		if a, _, err := s.client.read(s.kind, name, s.view); err == nil { // what is wrong is not in the set
+			s.remove(a.name, name)
+		}
 	}
 	if !engine.InHandler() {
 		engine.Await(s.to.noTurn)

@@ -343,3 +343,16 @@ func TestSetRemovesEntry(t *testing.T) {
 		w.unwanted()
 	})
 }
+
+// Of a name that was not added Remove makes no source.
+func TestSetRemovesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		set, err := r.c.NewSet(t.Context(), cds.Type, func(client.Batch[any]) {})
+		must(t, err)
+		before := client.Sources(r.c)
+		set.Remove("file:///none#entry=e", "*", "")
+		if n := client.Sources(r.c); n != before {
+			t.Errorf("there are %d sources, and were %d", n, before)
+		}
+	})
+}
