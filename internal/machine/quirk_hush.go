@@ -118,8 +118,8 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
 		wait := s.restarts.until.Sub(now)
-		if timeout := m.timeout(s); timeout > 0 { // which is not to decide
-			wait = min(wait, u.names[0].at-at+timeout-2*m.hush(s))
+		if timeout := m.timeout(s); timeout > 0 { // no longer than the names of a stream have, whose timers begin anew with it
+			wait -= max(0, s.restarts.wait-timeout-restartFirst)
 		}
 		switch {
 		case !u.names[0].sub.wanted():
