@@ -11,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/spf13/pflag"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -128,29 +129,18 @@ func TestTimeout(t *testing.T) {
 	p.expect(streamUp, failed("error", "a", "timeout", prefix("a", "me")+"the server did not answer in time"))
 }
 
-// Without a timeout nothing is said of what the server does not have, also when it has answered for others.
+// Zero is no timeout; the client's default is that of who says nothing.
 func TestNoTimeout(t *testing.T) {
-	t.Parallel()
-	srv := server(t)
-	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--variant", "delta", "--stdin", "cds:b", "cds:a") // the first request may name the first alone
-	st := accept(t, srv)
-	p.expect(streamUp)
-	send(t, st, testutil.Delta(clusters, "n1", []*discoveryv3.Resource{testutil.Wrapped("b", "v1", cluster("b"))}))
-	silent := func(line string) string {
-		if strings.Contains(line, `"name":"a"`) {
-			t.Errorf("printed %s", line)
+	for arg, want := range map[string]time.Duration{"--resource-timeout=0": -1, "--resource-timeout=2s": 2 * time.Second, "--variant=sotw": 0} {
+		var f connFlags
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.register(set)
+		if err := set.Parse([]string{arg}); err != nil {
+			t.Fatal(err)
 		}
-		return line
-	}
-	for silent(p.next()) != update("b", "v1", `{"name":"b"}`) {
-	}
-	p.enter("quit")
-	p.ends(0)
-	for line := range p.lines {
-		silent(line)
-	}
-	if wait := orNever(0); wait >= 0 { // zero is the client's default
-		t.Errorf("the client waits %v", wait)
+		if got := f.config(nil, nil, nil).ResourceTimeout; got != want {
+			t.Errorf("%s: the timeout is %v, want %v", arg, got, want)
+		}
 	}
 }
 
