@@ -7,7 +7,8 @@
 //
 // "xdswatch" follows a listener, its routes, clusters and endpoints, as gRPC's own "xds" does: the
 // channel's authority chooses the virtual host, and the method and the metadata of an RPC the route.
-// Routes with query_parameters, cluster_header or inline_cluster_specifier_plugin are left out, as in gRPC.
+// Routes with query_parameters, cluster_header, inline_cluster_specifier_plugin or a cluster_specifier_plugin that
+// is_optional are left out, as in gRPC.
 // "xdswatch-eds" follows one ClusterLoadAssignment, for a server that has endpoints alone.
 //
 // Each change replaces the channel's endpoints as a whole. Both bring a load balancing policy of

@@ -50,7 +50,7 @@ func compileHeader(m *routev3.HeaderMatcher, f *faults) (header, error) {
 // presence is asked for or a missing header counts as empty.
 func (h *header) holds(r *Request) bool {
 	value, ok := r.value(&h.name)
-	ok = ok || h.missingEmpty
+	ok = ok || h.missingEmpty && !r.GRPC // which does not know it (gRFC A28)
 	switch h.kind {
 	case headerPresent:
 		return (ok == h.present) != h.invert

@@ -2,6 +2,7 @@ package route
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -10,17 +11,37 @@ import (
 // VirtualHost is a compiled virtual host. It is immutable and safe for concurrent use; tables of
 // later versions share it while it stays the same.
 type VirtualHost struct {
-	proto        *routev3.VirtualHost
-	routes       []*Route
-	ignoreParams bool
-	took         room // of what its table has
-	err          error
-	tree         error // not nil if a match tree, which is not known, stands in place of routes
+	proto    *routev3.VirtualHost
+	routes   []*Route
+	settings settings
+	took     room // of what its table has
+	err      error
+	tree     error // not nil if a match tree, which is not known, stands in place of routes
 }
 
-func compileHost(vh *routev3.VirtualHost, ignoreParams bool, left *room) *VirtualHost {
+// settings are what a RouteConfiguration says for the routes of all its virtual hosts.
+type settings struct {
+	ignoreParams bool     // in paths
+	optional     []string // names of cluster specifier plugins, none of which is known, that gRPC may do without
+}
+
+func settingsOf(rc *routev3.RouteConfiguration) settings {
+	as := settings{ignoreParams: rc.GetIgnorePathParametersInPathMatching()}
+	for _, p := range rc.GetClusterSpecifierPlugins() {
+		if p.GetIsOptional() {
+			as.optional = append(as.optional, p.GetExtension().GetName())
+		}
+	}
+	return as
+}
+
+func (as settings) equal(other settings) bool {
+	return as.ignoreParams == other.ignoreParams && slices.Equal(as.optional, other.optional)
+}
+
+func compileHost(vh *routev3.VirtualHost, as settings, left *room) *VirtualHost {
 	before := left.steps
-	h := &VirtualHost{proto: vh, ignoreParams: ignoreParams}
+	h := &VirtualHost{proto: vh, settings: as}
 	var errs []error
 	if vh.GetMatcher() != nil {
 		h.tree = &Fault{vh.GetName(), -1, "", "matcher", errUnknown}
@@ -55,7 +76,7 @@ func (h *VirtualHost) Match(r *Request) (*Route, error) {
 		return nil, h.tree
 	}
 	path := r.Path
-	if h.ignoreParams {
+	if h.settings.ignoreParams {
 		path, _, _ = strings.Cut(path, ";")
 	}
 	for _, c := range h.routes {

@@ -2,6 +2,7 @@ package route_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -125,7 +126,9 @@ func TestHeaders(t *testing.T) {
 				if got := matches(t, match, route.Request{Path: "/", Header: http}); got != side.want {
 					t.Errorf("%s matches %q: %v", tt.matcher, value, got)
 				}
-				if got := matches(t, match, route.Request{Path: "/", Header: grpc, GRPC: true}); got != side.want {
+				// gRPC does not know treat_missing_header_as_empty.
+				want := side.want && !(value == absent && strings.Contains(tt.matcher, "treat_missing"))
+				if got := matches(t, match, route.Request{Path: "/", Header: grpc, GRPC: true}); got != want {
 					t.Errorf("%s matches %q in gRPC's metadata: %v", tt.matcher, value, got)
 				}
 			}
@@ -210,6 +213,24 @@ func TestLeftOutByGRPC(t *testing.T) {
 	}
 }
 
+// gRPC leaves out routes with a plugin that it may do without. One that it may not do without is in fault.
+func TestOptionalPlugin(t *testing.T) {
+	compile := func(old *route.Table, optional bool) *route.Table {
+		return route.Compile(configuration(t, fmt.Sprintf(`{cluster_specifier_plugins: [{extension: {name: p}, is_optional: %v}],
+virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster_specifier_plugin: p}}, {match: {prefix: /}, route: {cluster: b}}]}]}`, optional)), old)
+	}
+	table := compile(nil, true)
+	if found, err := table.Match(&route.Request{Path: "/", GRPC: true}); err != nil || found != table.VirtualHosts()[0].Routes()[1] {
+		t.Errorf("the route of an optional plugin is not left out: %v", err)
+	}
+	if _, err := table.Match(&route.Request{Path: "/"}); err == nil {
+		t.Error("in Envoy the route of an optional plugin is no fault")
+	}
+	if _, err := compile(table, false).Match(&route.Request{Path: "/", GRPC: true}); err == nil {
+		t.Error("the route of a plugin that is not optional is no fault")
+	}
+}
+
 // gRPC ignores conditions and rewrites that it does not know.
 func TestIgnoredByGRPC(t *testing.T) {
 	for _, ignored := range []string{
@@ -218,6 +239,7 @@ func TestIgnoredByGRPC(t *testing.T) {
 		`{match: {prefix: /, filter_state: [{key: k}]}, route: {cluster: a}}`,
 		`{match: {prefix: /, cookies: [{name: c, string_match: {exact: v}}]}, route: {cluster: a}}`,
 		`{match: {prefix: /, cookies: [{name: c}]}, route: {cluster: a}}`,
+		`{match: {prefix: /, headers: [{name: h, treat_missing_header_as_empty: true, invert_match: true}]}, route: {cluster: a}}`,
 		`{match: {prefix: /}, route: {cluster: a, path_rewrite: "/%REQ(x)%"}}`,
 		`{match: {prefix: /}, route: {cluster: a, host_rewrite_path_regex: {pattern: {regex: "("}}}}`,
 	} {

@@ -25,9 +25,9 @@ type Request struct {
 	Header map[string][]string
 	// GRPC says that Header is gRPC's metadata: names are lower case, the content type is
 	// application/grpc, and binary headers match nothing. Routes with query_parameters, with cluster_header, with
-	// inline_cluster_specifier_plugin or without a cluster specifier are left out, and conditions on cookies,
-	// TLS, dynamic metadata and filter state do not count (gRFC A28). Pseudo-headers such as :path, and host, are
-	// matched as in Envoy, which gRPC's own clients do not do.
+	// inline_cluster_specifier_plugin, with a plugin that is_optional or without a cluster specifier are left out. Conditions
+	// on cookies, TLS, dynamic metadata and filter state, treat_missing_header_as_empty and vhost_header do not count
+	// (gRFC A28). Pseudo-headers such as :path, and host, are matched as in Envoy, which gRPC's own clients do not do.
 	GRPC bool
 	// Random decides fractions and weighted clusters; nil is math/rand/v2.
 	Random func() uint64

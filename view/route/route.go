@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -59,11 +60,13 @@ func (a Action) String() string {
 func compileRoute(r *routev3.Route, h *VirtualHost, f *faults) *Route {
 	c := &Route{proto: r, host: h, match: compileMatch(r.GetMatch(), f)}
 	c.notGRPC = len(r.GetMatch().GetQueryParameters()) > 0
-	switch r.GetRoute().GetClusterSpecifier().(type) {
+	switch by := r.GetRoute().GetClusterSpecifier().(type) {
 	case nil:
 		c.notGRPC = c.notGRPC || r.GetRoute() != nil
 	case *routev3.RouteAction_ClusterHeader, *routev3.RouteAction_InlineClusterSpecifierPlugin:
 		c.notGRPC = true
+	case *routev3.RouteAction_ClusterSpecifierPlugin:
+		c.notGRPC = c.notGRPC || slices.Contains(h.settings.optional, by.ClusterSpecifierPlugin)
 	}
 	switch a := r.GetAction().(type) {
 	case *routev3.Route_Route:

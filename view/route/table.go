@@ -17,6 +17,7 @@ type Table struct {
 	hosts   []*VirtualHost
 	domains *domains.Table[*VirtualHost]
 	header  headerName // in place of the host, if not empty
+	named   bool       // there is a domain other than *
 	err     error
 }
 
@@ -35,15 +36,15 @@ func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.Virtua
 	if name := rc.GetVhostHeader(); name != "" {
 		t.header = newHeaderName(name)
 	}
-	known, left := old.byName(), room{steps: maxSteps}
+	known, left, as := old.byName(), room{steps: maxSteps}, settingsOf(rc)
 	var errs []error
 	for _, hosts := range [][]*routev3.VirtualHost{vhds, rc.GetVirtualHosts()} {
 		for _, vh := range hosts {
 			h := known[vh.GetName()]
-			if h.is(vh, rc.GetIgnorePathParametersInPathMatching()) && left.has(h.took) {
+			if h.is(vh, as) && left.has(h.took) {
 				left.steps -= h.took.steps
 			} else {
-				h = compileHost(vh, rc.GetIgnorePathParametersInPathMatching(), &left)
+				h = compileHost(vh, as, &left)
 			}
 			t.hosts = append(t.hosts, h)
 			errs = append(errs, h.err, t.enter(h))
@@ -71,6 +72,7 @@ func (t *Table) enter(h *VirtualHost) error {
 		} else if taken {
 			f.addf("domains", "%q is a domain of a virtual host before it", domains.Lower(domain))
 		}
+		t.named = t.named || domain != "*"
 	}
 	return errors.Join(f.all...)
 }
@@ -88,8 +90,8 @@ func (t *Table) byName() map[string]*VirtualHost {
 }
 
 // is whether the host was compiled of an equal message, in the same way.
-func (h *VirtualHost) is(vh *routev3.VirtualHost, ignoreParams bool) bool {
-	return h != nil && h.ignoreParams == ignoreParams && (h.proto == vh || proto.Equal(h.proto, vh))
+func (h *VirtualHost) is(vh *routev3.VirtualHost, as settings) bool {
+	return h != nil && h.settings.equal(as) && (h.proto == vh || proto.Equal(h.proto, vh))
 }
 
 // Proto is the RouteConfiguration that the table was compiled of. It must not be changed.
@@ -111,10 +113,15 @@ func (t *Table) VirtualHost(authority string) *VirtualHost {
 }
 
 // Match finds the route of a request. Its error is [ErrNoVirtualHost], [ErrNoRoute], or the
-// *[Fault] of the route that the request reached.
+// *[Fault] of the route that the request reached. The first value of the vhost_header stands for the
+// authority; gRPC does not know that field. A request without such a header has a virtual host only where all
+// domains are *, as in Envoy.
 func (t *Table) Match(r *Request) (*Route, error) {
 	host := r.Host
-	if t.header.lower != "" {
+	if t.header.lower != "" && !r.GRPC {
+		if _, ok := r.value(&t.header); !ok && t.named {
+			return nil, ErrNoVirtualHost
+		}
 		host = r.first(&t.header)
 	}
 	h := t.VirtualHost(host)

@@ -150,6 +150,23 @@ virtual_hosts: [{name: a, domains: [a], routes: [{match: {prefix: /}, non_forwar
 	if _, err := table.Match(&route.Request{Host: "a", Path: "/"}); !errors.Is(err, route.ErrNoVirtualHost) {
 		t.Errorf("without the header Match has the error %v", err)
 	}
+	if _, err := table.Match(&route.Request{Host: "a", Path: "/", GRPC: true}); err != nil {
+		t.Errorf("gRPC, which does not know vhost_header: %v", err)
+	}
+	any := func(domains string) *route.Table {
+		return good(t, `
+vhost_header: x-tenant
+virtual_hosts: [{name: a, domains: [`+domains+`], routes: [{match: {prefix: /}, non_forwarding_action: {}}]}]`)
+	}
+	if _, err := any(`"*"`).Match(&route.Request{Path: "/"}); err != nil {
+		t.Errorf("where all domains are *: %v", err)
+	}
+	if _, err := any(`"*", a`).Match(&route.Request{Path: "/"}); !errors.Is(err, route.ErrNoVirtualHost) {
+		t.Errorf("where not all domains are *: %v", err)
+	}
+	if _, err := any(`"*", a`).Match(&route.Request{Path: "/", Header: map[string][]string{"X-Tenant": {""}}}); err != nil {
+		t.Errorf("with an empty header: %v", err)
+	}
 }
 
 func TestVHDSTakesPrecedence(t *testing.T) {
