@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -17,7 +18,24 @@ type simStream struct {
 	reading bool                // the next response may be sent
 	doomed  bool                // the server will end it
 	types   map[string]*simType // by URL
+	waited  map[typedName]time.Time // since when names were subscribed on incarnations that the client ended
 }
+
+// waiting is since when names are subscribed, by now.
+func (s *simStream) waiting() map[typedName]time.Time {
+	all := maps.Clone(s.waited)
+	for url, sub := range s.types {
+		for name, at := range sub.since {
+			if _, earlier := all[typedName{url, name}]; !earlier {
+				all[typedName{url, name}] = at
+			}
+		}
+	}
+	return all
+}
+
+// typedName is a name of a type.
+type typedName struct{ url, name string }
 
 // lateness is when the chores of the engine, the store and the program are done.
 type lateness uint8
@@ -105,7 +123,11 @@ func (w *world) carry(fx Effects) {
 			w.fail("open %v while the stream is %+v", o.Ref, s)
 		}
 		w.say("open %v", o.Ref)
-		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: map[string]*simType{}}
+		waited := map[typedName]time.Time{}
+		if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
+			waited = s.waiting()
+		}
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: map[string]*simType{}, waited: waited}
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {

@@ -131,6 +131,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		sub = &simType{} // of an earlier incarnation
 	}
 	since := sub.since[n.Name]
+	waited, earlier := s.waited[typedName{n.TypeURL, n.Name}]
 	for _, other := range w.streams { // while the active server has no stream, another one's silence counts
 		if sub := other.types[n.TypeURL]; s.state != up && other.state == up && sub != nil {
 			if at, ok := sub.since[n.Name]; ok && at.Before(since) {
@@ -160,7 +161,8 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
 		return "silence takes a value away"
-	case sw.began.Before(since) && !sub.wasWild && w.now.Sub(since) < period:
+	case sw.began.Before(since) && !sub.wasWild && w.now.Sub(since) < period &&
+		!(earlier && w.now.Sub(since) >= period/4 && w.now.Sub(waited) >= period):
 		return "DNE-1: the timer fires early"
 	}
 	return ""

@@ -22,19 +22,33 @@ type hushes struct {
 	noQuirk
 	of   byType[unheard]
 	left nameHashes // that were unsubscribed, though the server had sent a value or did so later
+
+	// until is when the names that waited are absent, on the stream's clock, once the stream was begun anew for others: a
+	// program that adds names for ever would keep the server from being found silent.
+	until map[*subscription]time.Duration
 }
 
 // unheard are those of one type.
 type unheard struct {
-	link  *link
-	names []addedName   // in the order of their times; some maybe known since
-	heard time.Duration // when the server last spoke of the type
+	quirk   *hushes
+	link    *link
+	names   []addedName   // in the order of their times; some maybe known since
+	heard   time.Duration // when the server last spoke of the type
+	version string        // of what it said then; "" if that was refused
+	looks   bool          // it has answered added names, so that it looks at them
 	timer
 }
 
 type addedName struct {
-	sub *subscription
-	at  time.Duration // on the stream's clock, when it may stay unknown no longer
+	sub  *subscription
+	back bool          // it was unsubscribed on the stream
+	at   time.Duration // on the stream's clock, when it may stay unknown no longer
+}
+
+func (q *hushes) on(l *link) *unheard {
+	u := q.of.on(l)
+	u.quirk, u.link = q, l
+	return u
 }
 
 func (q *hushes) forget() {
@@ -44,6 +58,9 @@ func (q *hushes) forget() {
 	clear(q.of)
 	clear(q.left)
 }
+
+// ended: the client did not end the stream, so that all names have their full time on the next.
+func (q *hushes) ended(*Machine, time.Time, *ending) { q.until = nil }
 
 func (q *hushes) unsubscribed(l *link, name []byte) {
 	if l.form == wildNone && !l.stream.stateless() {
@@ -56,21 +73,35 @@ func (q *hushes) passed(l *link, _ *wire.Resource, name []byte) { q.unsubscribed
 
 // written waits for news of names that were added, where the server might not hear of them.
 func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	if first || !l.mightMissNames() && len(q.left[l]) == 0 {
+	if first {
+		q.resume(m, now, l, fresh)
 		return
 	}
-	u := q.of.on(l)
-	u.link = l
+	if !l.mightMissNames() && len(q.left[l]) == 0 {
+		return
+	}
+	u := q.on(l)
 	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
 		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.unknown(n.sub) })
 	}
 	at := l.stream.clock.at(now) + m.hush(l.stream)
 	for _, sub := range fresh {
-		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames()) && l.unknown(sub) {
-			u.names = append(u.names, addedName{sub, at})
+		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames() && !u.looks) && l.unknown(sub) {
+			u.names = append(u.names, addedName{sub, back, at})
 		}
 	}
 	u.wake(m, now)
+}
+
+// resume gives names that waited when the stream was begun anew the rest of their time, and a quarter of it at the least.
+func (q *hushes) resume(m *Machine, now time.Time, l *link, fresh []*subscription) {
+	s := l.stream
+	for _, sub := range fresh {
+		if at, waited := q.until[sub]; waited && sub.timer != 0 {
+			m.setAlarm(now, s, sub, max(at-s.clock.at(now), m.timeout(s)/4))
+		}
+		delete(q.until, sub)
+	}
 }
 
 // received: the server spoke of the type.
@@ -78,6 +109,22 @@ func (q *hushes) received(m *Machine, now time.Time, l *link) {
 	if u := q.of[l]; u != nil {
 		u.heard = l.stream.clock.at(now)
 		u.wake(m, now)
+	}
+}
+
+// answering looks for a server that answers added names with the version that it has said before: it does not wait for the
+// next. What was refused may be repeated for that alone (S-1).
+func (q *hushes) answering(_ *Machine, _ time.Time, resp *response, detail *wire.Status) {
+	if !resp.link.mightMissNames() {
+		return
+	}
+	u := q.on(resp.link)
+	if len(u.names) > 0 && resp.Version == u.version && u.version != "" {
+		u.looks = true
+		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !n.back })
+	}
+	if u.version = resp.Version; detail != nil {
+		u.version = ""
 	}
 }
 
@@ -104,7 +151,10 @@ func (u *unheard) when(m *Machine) time.Duration {
 // wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for, but in delta,
 // where it may have nothing to answer.
 func (u *unheard) wake(m *Machine, now time.Time) {
-	if s := u.link.stream; (s.Delta || u.link.firstResponse != 0) && len(u.names) > 0 {
+	if len(u.names) == 0 {
+		return
+	}
+	if s := u.link.stream; s.Delta || u.link.firstResponse != 0 {
 		m.setAlarm(now, s, u, u.when(m)-s.clock.at(now))
 	}
 }
@@ -117,25 +167,35 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	}
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
-		wait := s.restarts.until.Sub(now)
-		if timeout := m.timeout(s); timeout > 0 { // no longer than the names of a stream have, whose timers begin anew with it
-			wait -= max(0, s.restarts.wait-timeout-restartFirst)
-		}
-		switch {
-		case !u.names[0].sub.wanted():
-		case u.link.mightMissNames():
-			m.restart(now, s) // S-30: the name is requested on a new stream
-			return
-		case wait > 0: // a program may drop names and want them again for ever
-			m.setAlarm(now, s, u, wait)
-			return
-		default:
-			m.restartPaced(now, s)
+		if first := u.names[0]; first.sub.wanted() {
+			u.quirk.restart(m, now, u)
 			return
 		}
-		u.names = append(u.names[1:], addedName{u.names[0].sub, at + m.hush(s)})
+		u.names[0].at = at + m.hush(s)
+		u.names = append(u.names[1:], u.names[0])
 	}
 	u.wake(m, now)
+}
+
+// restart begins the stream anew, or waits until that may be. The waits grow to half of the does-not-exist timer, so that a
+// name that is added right after such a stream has begun is requested on the next in time.
+func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
+	s := u.link.stream
+	wait := s.restarts.until.Sub(now)
+	if timeout := m.timeout(s); timeout > 0 {
+		wait -= max(0, s.restarts.wait-timeout/2)
+	}
+	if wait > 0 { // a program may add names, or drop names and want them again, for ever
+		m.setAlarm(now, s, u, wait)
+		return
+	}
+	q.until = map[*subscription]time.Duration{}
+	for _, a := range s.alarms.heap {
+		if sub, of := a.waiter.(*subscription); of && !a.void() && !sub.held() {
+			q.until[sub] = a.at
+		}
+	}
+	m.restartPaced(now, s) // S-30: the names are requested on a new stream
 }
 
 // unknown says that nothing is known of a subscription that is subscribed to until the server is told of

@@ -40,7 +40,7 @@ type stream struct {
 
 	maxResource int // as [Config] has them
 	maxHeld     int64
-	restarts    pauses  // between streams that are begun anew for a wildcard, or for a name that was unsubscribed
+	restarts    pauses  // between streams that are begun anew for a wildcard, or for names ([hushes])
 	quirks      []quirk // of its server
 
 	// undelivered is the incarnation whose last response handlers still have; zero for none. The next is read after it.

@@ -94,8 +94,8 @@ func (l *link) placeBeside(subs []*subscription) {
 	}
 }
 
-// What is waited for between two streams that are begun anew for a wildcard, or for a name that was unsubscribed ([hushes]).
-// The wait doubles, and is over with a stream that stood for longer than the longest.
+// What is waited for between two streams that are begun anew for a wildcard, or for names that the server does not hear
+// of ([hushes]). The wait doubles, and is over with a stream that stood for longer than the longest.
 const (
 	restartFirst = time.Second
 	restartMost  = 30 * time.Second
