@@ -24,9 +24,6 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// caughtUp leaves out the watches that are still being told of what was held: those hear the rest afterwards.
-func caughtUp(ws []*Watch) []*Watch { return leaveOut(ws, (*Watch).catchingUp) }
-
 func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
 	if !slices.ContainsFunc(ws, which) {
 		return ws
@@ -56,8 +53,14 @@ func (sub *subscription) informed() []*Watch {
 	return nil
 }
 
-// handOut returns the watches for a notice.
-func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
+// handOut returns the watches for a notice. It leaves out those that are still being told of what was held: those hear
+// the rest afterwards. Of a resource they are the newest, so that the others, which may be many, are not looked at.
+func (sub *subscription) handOut() []*Watch {
+	if sub.isCollection() {
+		return leaveOut(sub.watches, (*Watch).catchingUp)
+	}
+	return sub.watches[:len(sub.watches)-len(sub.joining())]
+}
 
 // noteTrouble notes with watches whether the newest notice to them is of trouble with the server. There may be many
 // watches, few of which ever hear of any.
