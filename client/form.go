@@ -18,12 +18,9 @@ type holder interface {
 // values. A type URL has one kind, whose values the client makes; a type and its lazy form are
 // two forms of it. Whether two kinds are in conflict is for typeOf to say.
 func (k *kinds) serving(kind resource.AnyType) (resource.AnyType, form) {
-	first, plain := kind, decoderOf(kind)
-	if plain != nil {
-		first = &forms{AnyType: kind, plain: plain, lazily: lazily(kind)}
-	}
+	plain := decoderOf(kind)
 	// U-19: lazy and plain watches of a type share its subscription and its bytes.
-	switch first := k.owned(first).Owner.(resource.AnyType).(type) {
+	switch first := k.owned(kind).Owner.(resource.AnyType).(type) {
 	case *forms:
 		switch first.plain {
 		case plain:
@@ -38,6 +35,14 @@ func (k *kinds) serving(kind resource.AnyType) (resource.AnyType, form) {
 		}
 	}
 	return kind, nil
+}
+
+// ownerOf is the kind that the client uses for a type URL, of which the program used this kind first.
+func ownerOf(kind resource.AnyType) resource.AnyType {
+	if plain := decoderOf(kind); plain != nil {
+		return &forms{AnyType: kind, plain: plain, lazily: lazily(kind)}
+	}
+	return kind
 }
 
 // plainly is the form of a plain watch.

@@ -17,8 +17,8 @@ type kinds struct {
 	types map[string]*machine.Type // the Owner is the first resource type that the program used with the URL
 }
 
-// owned returns the machine's type of a kind's URL. If there is none yet it makes one, which the kind owns
-// from then on.
+// owned returns the machine's type of a kind's URL. If there is none yet it makes one, which the kind, or that of its
+// forms, owns from then on.
 func (k *kinds) owned(kind resource.AnyType) *machine.Type {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -26,7 +26,7 @@ func (k *kinds) owned(kind resource.AnyType) *machine.Type {
 	t := k.types[url]
 	if t == nil {
 		t = &machine.Type{
-			Owner: kind, URL: url, FullState: kind.FullState(), NameField: kind.NameField(), Guessed: guessed(kind),
+			Owner: ownerOf(kind), URL: url, FullState: kind.FullState(), NameField: kind.NameField(), Guessed: guessed(kind),
 			Guarded: len(k.config.Guards[url]) > 0, Keep: k.config.afterDeletion(url),
 			Segment: xdstp.TypeSegment(url), Stored: k.config.stores(url),
 		}
