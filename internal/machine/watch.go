@@ -34,7 +34,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case held:
 		m.join(w.sub)
 	case !told:
-		m.tellLate(w.sub, []*Watch{w})
+		m.tellLate(w.sub, w.list())
 	}
 	if w.FetchTimeout > 0 { // DNE-10
 		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
