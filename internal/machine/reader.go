@@ -12,7 +12,7 @@ import (
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
 // decoded. removed are the removed names that matter here.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	r := &reader{response: resp, found: m.found[:0], removed: removed, heldBytes: resp.link.stream.heldBytes()}
+	r := &reader{response: resp, found: slices.Grow(m.found[:0], len(resp.Resources)), removed: removed, heldBytes: resp.link.stream.heldBytes()}
 	r.ready, m.ready = m.ready, nil
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
