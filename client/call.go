@@ -131,8 +131,8 @@ func (w *core) fail(p any) {
 
 // finish closes Done of a watch that is over. It is called when no call of the handler runs any more.
 func (w *core) finish() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.client.endings.Lock()
+	defer w.client.endings.Unlock()
 	if w.state.bits.Or(callFinished)&callFinished == 0 && w.ending.done != nil {
 		close(w.ending.done)
 	}

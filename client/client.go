@@ -14,6 +14,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -72,6 +73,7 @@ type Client struct {
 	kinds   kinds
 	books   books
 	answers answers
+	endings sync.Mutex                      // guards those of all watches and sets
 	gets    *ondemand.Pool[getKey, *lookup] // what Get keeps
 	foreign foreign
 	files   badFiles
@@ -100,9 +102,10 @@ func New(config Config) (*Client, error) {
 	}
 	c := &Client{
 		nodeParams: params,
-		boot:       boot, node: boot.Node.GetId(), view: &view{table: table},
+		boot:       boot, node: boot.Node.GetId(),
 		ended: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.view = &view{client: c, table: table}
 	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config
@@ -198,7 +201,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	}
 	served, form := c.kinds.serving(kind)
 	s := &single{}
-	s.init(ctx, c, v, isOne)
+	s.init(ctx, v, isOne)
 	a, err := c.prepare(served, name, v, &s.watch)
 	if err != nil {
 		return nil, err
@@ -248,7 +251,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	}
 	kind, form := c.kinds.serving(kind)
 	w := &Watch{}
-	w.init(ctx, c, v, isCollection)
+	w.init(ctx, v, isCollection)
 	a, err := c.prepareAll(kind, collection, v, &w.watch)
 	if err != nil {
 		return nil, err

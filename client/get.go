@@ -144,7 +144,7 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v 
 func (c *Client) lookUp(kind resource.AnyType, v *view, w *machine.Watch, a asked) (l *lookup, err error) {
 	l = &lookup{ready: make(chan struct{})}
 	s := &single{handler: Handler[any](l.hear)}
-	s.init(context.Background(), c, v, isGet)
+	s.init(context.Background(), v, isGet)
 	s.watch = *w
 	l.watch, err = s.ask(kind, a)
 	return l, err

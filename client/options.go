@@ -90,9 +90,10 @@ func AtStartup(s bootstrap.Subscription) WatchOption {
 	}
 }
 
-// view is how the names of a watch are looked up. It is immutable.
+// view is how the names of a watch of a client are looked up. It is immutable.
 type view struct {
-	table *authority.Table
+	client *Client
+	table  *authority.Table
 	watchOptions
 }
 
@@ -109,7 +110,7 @@ func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
 	if len(opts) == 0 {
 		return c.view, nil
 	}
-	v = &view{table: c.view.table}
+	v = &view{client: c, table: c.view.table}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&v.watchOptions)

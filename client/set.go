@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -15,7 +16,7 @@ type Set struct {
 	to   *receiver
 	kind resource.AnyType
 
-	// Guarded by core.mu.
+	mu      sync.Mutex         // guards the fields below
 	members map[string]*part   // by canonical name, those of other spellings behind the first
 	batches map[int32]*batcher // by lane: dispatchers of several authorities may tell the set
 }
@@ -35,7 +36,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		return nil, c.configError(kind, "", err)
 	}
 	s := &Set{kind: kind, members: map[string]*part{}, batches: map[int32]*batcher{}}
-	s.init(ctx, c, v, isSet)
+	s.init(ctx, v, isSet)
 	s.to = newReceiver(&s.core, h, form)
 	s.watch.Owner = s
 	if err := s.begin(); err != nil {

@@ -9,12 +9,12 @@ import (
 
 // BenchmarkTell tells ten thousand watches of one resource of one change of it.
 func BenchmarkTell(b *testing.B) {
-	c := &Client{}
+	v := &view{client: &Client{}}
 	n := &machine.Notice{Owner: &round{event: Event[any]{Kind: EventUpdated, Name: "a", Version: "1"}}}
 	letters, next := 0, new(int)
 	for range 10_000 {
 		s := &single{handler: Handler[any](func(ev Event[any]) { letters += len(ev.Name) })}
-		s.init(context.Background(), c, nil, isOne)
+		s.init(context.Background(), v, isOne)
 		s.answer.state.Store(answerValue)
 		s.watch.Owner = s
 		n.To = append(n.To, &s.watch)

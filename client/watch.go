@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
@@ -91,21 +90,18 @@ func (x *subscription) tellTo(s sink, w *core, kind resource.AnyType, a asked) {
 
 // core is what watches and sets have in common. Its exported methods are theirs.
 type core struct {
-	client       *Client
-	view         *view
+	*view
 	tie          *tie // nil if its context has no end
 	state        callState
-	place        int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
-	subscription       // the only one; of a set none, but its kind and its watch's Owner
-
-	mu     sync.Mutex
-	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
+	place        int32   // on the client's books, from 1; 0 if not on them; guarded by its lock
+	subscription         // the only one; of a set none, but its kind and its watch's Owner
+	ending       *ending // nil while it lives and nobody has asked for Done; guarded by Client.endings
 }
 
 // tie is what ends a watch with its context.
 type tie struct {
 	ctx    context.Context
-	unhook func() bool // takes the watch off it; nil before the watch begins; guarded by the watch's mu
+	unhook func() bool // takes the watch off it; nil before the watch begins; guarded by Client.endings
 }
 
 // ending is the end of a watch.
@@ -114,8 +110,8 @@ type ending struct {
 	err  error         // nil while the watch lives
 }
 
-func (w *core) init(ctx context.Context, c *Client, v *view, is watchKind) {
-	w.client, w.view, w.is = c, v, is
+func (w *core) init(ctx context.Context, v *view, is watchKind) {
+	w.view, w.is = v, is
 	if ctx.Done() != nil {
 		w.tie = &tie{ctx: ctx}
 	}
@@ -141,9 +137,9 @@ func (w *core) begin() error {
 	}
 	if t := w.tie; t != nil {
 		unhook := context.AfterFunc(t.ctx, func() { w.end(ctxerr.Of(t.ctx)) })
-		w.mu.Lock()
+		w.client.endings.Lock()
 		t.unhook = unhook
-		w.mu.Unlock()
+		w.client.endings.Unlock()
 		if w.state.over() { // its end may have come before that
 			unhook()
 		}
@@ -170,9 +166,9 @@ func (w *core) run(xs ...*subscription) error {
 
 // end is the end of the watch, whoever comes first.
 func (w *core) end(err error) {
-	w.mu.Lock()
+	w.client.endings.Lock()
 	if w.state.over() {
-		w.mu.Unlock()
+		w.client.endings.Unlock()
 		return
 	}
 	w.itsEnding().err = err
@@ -182,7 +178,7 @@ func (w *core) end(err error) {
 	if w.tie != nil {
 		unhook = w.tie.unhook
 	}
-	w.mu.Unlock()
+	w.client.endings.Unlock()
 	if unhook != nil {
 		unhook()
 	}
@@ -227,8 +223,8 @@ func (w *core) Stop() {
 // Done is closed when the watch, or the set, has ended and the last call of its handler has returned. No
 // handler may wait for it, be it this watch's or another's.
 func (w *core) Done() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.client.endings.Lock()
+	defer w.client.endings.Unlock()
 	e := w.itsEnding()
 	if e.done == nil {
 		e.done = make(chan struct{})
@@ -253,8 +249,8 @@ func (w *core) Err() error {
 	if t := w.tie; t != nil && t.ctx.Err() != nil {
 		w.end(ctxerr.Of(t.ctx)) // which its context may not have come to
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.client.endings.Lock()
+	defer w.client.endings.Unlock()
 	if w.ending == nil {
 		return nil
 	}
