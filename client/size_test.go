@@ -1,0 +1,13 @@
+package client
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// There may be a million watches, so their size is one that the allocator has.
+func TestWatchSize(t *testing.T) {
+	if size := unsafe.Sizeof(single{}); unsafe.Sizeof(uintptr(0)) == 8 && size != 160 {
+		t.Errorf("a watch takes %d bytes, want 160", size)
+	}
+}
