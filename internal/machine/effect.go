@@ -87,11 +87,15 @@ type Task struct {
 	Type   *Type
 	Items  []Item
 
-	response *response // nil unless the payloads were just received
-	results  []Result  // nil until it is decoded
-	replay   *replay   // nil unless the values are for watches that came late
-	stored   *Load     // nil unless the payloads are from the store
-	entries  []*Kept   // of the items; of stored
+	owner   taskOwner
+	results []Result // nil until it is decoded
+	entries []*Kept  // of the items, of a load
+}
+
+// taskOwner is what a task is part of: a response, values for watches that came late, or what the store had.
+type taskOwner interface {
+	// decoded takes what was decoded, as far as all tasks before are decoded too.
+	decoded(m *Machine, now time.Time)
 }
 
 // nextDecoded takes the first of some tasks; nil if it is not decoded yet.

@@ -64,10 +64,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 			m.received(now, s, ev.Response)
 		}
 	case Decoded:
-		if resp := ev.Task.response; resp != nil {
-			m.agenda.touch(resp.link.stream)
-		}
-		m.decoded(now, ev)
+		ev.Task.results = ev.Results
+		ev.Task.owner.decoded(m, now)
 	case Guarded:
 		m.guarded(now, ev)
 	case Loaded:
@@ -137,18 +135,5 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 		&storms{of: byType[storm]{}},
 		&hushes{of: byType[unheard]{}, left: nameHashes{}},
 		&unasked{of: nameHashes{}},
-	}
-}
-
-// decoded takes back a task.
-func (m *Machine) decoded(now time.Time, ev Decoded) {
-	t := ev.Task
-	switch t.results = ev.Results; {
-	case t.replay != nil:
-		m.replayed(t.replay)
-	case t.stored != nil:
-		m.recollect(now, t.stored)
-	default:
-		m.proceed(now, t.response)
 	}
 }

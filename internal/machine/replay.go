@@ -1,6 +1,9 @@
 package machine
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // join has the held value decoded for the newest watch, unless it is for the one before already.
 func (m *Machine) join(sub *subscription) {
@@ -34,7 +37,7 @@ func sameServer(subs []*subscription) int {
 }
 
 func (m *Machine) redecode(r *replay, subs []*subscription) {
-	t := &Task{Server: subs[0].server(), Type: subs[0].of.cache.typ, replay: r, Items: make([]Item, len(subs))}
+	t := &Task{Server: subs[0].server(), Type: subs[0].of.cache.typ, owner: r, Items: make([]Item, len(subs))}
 	for i, sub := range subs {
 		t.Items[i] = Item{Raw: sub.raw, Held: true, Locator: sub.locator, sub: sub, gen: sub.gen}
 	}
@@ -42,8 +45,8 @@ func (m *Machine) redecode(r *replay, subs []*subscription) {
 	m.fx.Decode = append(m.fx.Decode, t)
 }
 
-// replayed hands over what was decoded again, as soon as what comes before it was.
-func (m *Machine) replayed(r *replay) {
+// decoded hands over what was decoded again, as soon as what comes before it was.
+func (r *replay) decoded(m *Machine, _ time.Time) {
 	for t := nextDecoded(&r.tasks); t != nil; t = nextDecoded(&r.tasks) {
 		m.retell(r, t)
 	}

@@ -23,7 +23,7 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 		}
 	}
 	m.fx.Decode = append(m.fx.Decode, ld.tasks[before:]...)
-	m.recollect(now, ld)
+	ld.decoded(m, now)
 }
 
 // place finds the subscription of what the store has, or the collection that it is to be a member of;
@@ -61,7 +61,7 @@ func (ld *Load) add(e *Kept, before, more int) {
 	if n < before || len(ld.tasks[n].Items) == chunk || ld.tasks[n].Server != e.Server {
 		most := min(more, chunk)
 		ld.tasks = append(ld.tasks, &Task{
-			Server: e.Server, Type: ld.cache.typ, stored: ld, Items: make([]Item, 0, most), entries: make([]*Kept, 0, most),
+			Server: e.Server, Type: ld.cache.typ, owner: ld, Items: make([]Item, 0, most), entries: make([]*Kept, 0, most),
 		})
 		n++
 	}
@@ -71,8 +71,8 @@ func (ld *Load) add(e *Kept, before, more int) {
 	t.entries = append(t.entries, e)
 }
 
-// recollect takes what is decoded into the state, in order, and with the last of it ends the waiting.
-func (m *Machine) recollect(now time.Time, ld *Load) {
+// decoded takes what is decoded into the state, in order, and with the last of it ends the waiting.
+func (ld *Load) decoded(m *Machine, now time.Time) {
 	for t := nextDecoded(&ld.tasks); t != nil; t = nextDecoded(&ld.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(t.Items))
 		for i := range t.Items {

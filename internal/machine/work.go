@@ -29,7 +29,7 @@ func (r *reader) decode(e *entry, sub *subscription) {
 		r.before = r.newBytes
 		left := min(chunk, len(r.Resources)-e.index)
 		r.tasks = append(r.tasks, &Task{
-			Server: r.link.stream.server, Type: r.link.cache.typ, response: r.response, Items: make([]Item, 0, left),
+			Server: r.link.stream.server, Type: r.link.cache.typ, owner: r.response, Items: make([]Item, 0, left),
 		})
 	}
 	r.newBytes += len(e.Payload)
@@ -48,6 +48,11 @@ func (r *reader) itemOf(e *entry, sub *subscription) Item {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
+}
+
+func (resp *response) decoded(m *Machine, now time.Time) {
+	m.agenda.touch(resp.link.stream)
+	m.proceed(now, resp)
 }
 
 // proceed applies what is planned, or with a guard has it judged once all is decoded.
