@@ -6,10 +6,12 @@ import (
 
 // want has requests name a subscription from now on, or not.
 func (l *link) want(sub *subscription, wanted bool) {
-	if wanted {
-		l.watched++
-	} else {
-		l.watched--
+	by := 1
+	if !wanted {
+		by = -1
+	}
+	if l.watched += by; structured(sub.name) {
+		l.structured += by
 	}
 	l.names.Set(sub.onWire(), l.params(sub.of), wanted)
 }

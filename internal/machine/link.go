@@ -13,10 +13,11 @@ import (
 // ([onStream]) and, where that matters later, on any. What is wanted and known is in the cache. Types on a stream
 // are independent of each other.
 type link struct {
-	cache   *cache
-	stream  *stream
-	names   wire.Names // that the server is to know of, globs among them: as last told, and what has changed since
-	watched int        // how many of them are wanted
+	cache      *cache
+	stream     *stream
+	names      wire.Names // that the server is to know of, globs among them: as last told, and what has changed since
+	watched    int        // how many of them are wanted
+	structured int        // how many of those are structured
 
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 

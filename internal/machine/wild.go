@@ -9,35 +9,10 @@ import "time"
 
 // explicitly says whether the wildcard is requested by the name `*`: by a watch, for its parameters,
 // which the legacy form has no room for, at a server that knows it so, as files do, or in state of the
-// world, where one request names everything, beside structured names.
+// world, where one request names everything, beside structured names that are wanted.
 func (l *link) explicitly() bool {
 	// WILD-2, DYN-1, S-21: only these request it by its name.
-	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.wantsStructured()
-}
-
-// wantsStructured says whether structured names are wanted.
-func (l *link) wantsStructured() bool {
-	for _, src := range l.stream.sources {
-		if !src.reaches(l.stream) {
-			continue
-		}
-		for _, c := range l.cache.collectionsOf(src) {
-			if c != l.cache.star && c.wantsMember() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// wantsMember says whether a resource of the collection is wanted by name.
-func (c *collection) wantsMember() bool {
-	for _, sub := range c.members {
-		if sub.wanted() && c.has(sub) {
-			return true
-		}
-	}
-	return false
+	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured > 0
 }
 
 // nextForm is how the wildcard is to be requested. An explicit one stays so; a legacy one becomes explicit when that
