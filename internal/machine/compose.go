@@ -280,7 +280,7 @@ func (l *link) sizeFirstDelta(wanted, held []*subscription) (n int) {
 // already, and in which order the names go. Versions of members go before names: of a
 // member that is not listed the server would not tell the removal. Names that do not fit follow in later requests.
 func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
-	budget := l.stream.limit()
+	budget := l.stream.budget
 	if budget == 0 {
 		return names, len(names), len(members)
 	}
@@ -325,7 +325,7 @@ func (sub *subscription) sizeOfVersion() int { return wire.SizeInitialVersion(su
 
 // fitNames chooses the names of a later delta message, at least one.
 func (l *link) fitNames(added []*subscription) []*subscription {
-	budget, size := l.stream.limit(), 0
+	budget, size := l.stream.budget, 0
 	if budget == 0 {
 		return added
 	}

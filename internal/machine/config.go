@@ -51,6 +51,8 @@ type Server struct {
 	NoParams bool
 	// Rate is of each of the server's streams.
 	Rate Rate
+
+	budget int // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [tooLarge]
 }
 
 // Type is a resource type. One value stands for one type URL.

@@ -127,7 +127,7 @@ func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0
 // tooLarge has explained, and tooMuch has the last word on the wait.
 func (m *Machine) newQuirks(s *stream) []quirk {
 	return []quirk{
-		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},
+		&tooLarge{largest: map[*link]int{}},
 		&suspects{stream: s, of: byType[suspicion]{}},
 		&calmness{stream: s},
 		&aside{stream: s, named: map[*subscription]*unsaid{}},

@@ -25,8 +25,6 @@ type quirk interface {
 	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
 	// interest alone those that are doubted least speak first.
 	before(l *link, what debt) (at time.Time, doubts int)
-	// limit is how many bytes the first requests may have; 0 for no bound.
-	limit() int
 	// requested: a request went to the writer.
 	requested(now time.Time, l *link, what debt, size int)
 	// written: it has left. The subscriptions are those that it names anew.
@@ -47,7 +45,6 @@ func (noQuirk) takesBack(*link, string) bool                              { retu
 func (noQuirk) unsubscribed(*link, []byte)                                {}
 func (noQuirk) answering(*Machine, time.Time, *response, *wire.Status)    {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
-func (noQuirk) limit() int                                                { return 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}
 func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
 func (noQuirk) vouches() bool                                             { return false }

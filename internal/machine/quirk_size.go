@@ -14,14 +14,10 @@ const bigRequest = 1 << 20
 // tooLarge looks for first requests that are too large for the server of a stream.
 type tooLarge struct {
 	noQuirk
-	stream  *stream
-	budget  *int          // of the server, in bytes; 0 for none
 	largest map[*link]int // request before the first response, in bytes
 }
 
 func (q *tooLarge) forget() { clear(q.largest) }
-
-func (q *tooLarge) limit() int { return *q.budget }
 
 func (q *tooLarge) requested(_ time.Time, l *link, _ debt, size int) {
 	if l.firstResponse == 0 {
@@ -31,7 +27,7 @@ func (q *tooLarge) requested(_ time.Time, l *link, _ debt, size int) {
 
 // ended lowers the budget after a request that may have been too large, and says so.
 func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
-	s, size := q.stream, 0
+	s, size := end.stream, 0
 	for l, n := range q.largest {
 		if l.firstResponse == 0 {
 			size = max(size, n)
@@ -41,9 +37,9 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		return
 	}
 	end.explained = true
-	before := *q.budget
+	before := s.budget
 	if !s.Delta {
-		*q.budget = size // it cannot be kept
+		s.budget = size // it cannot be kept
 		const text = "a request may be too large for the server, and state of the world cannot split it"
 		if before == 0 {
 			m.logServer(s, true, text, "bytes", size)
@@ -54,6 +50,6 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 	if before == 0 {
 		before = size
 	}
-	*q.budget = min(before, size) / 2
-	m.logServer(s, true, "a request may be too large for the server; first requests are kept under a limit", "bytes", size, "limit", *q.budget)
+	s.budget = min(before, size) / 2
+	m.logServer(s, true, "a request may be too large for the server; first requests are kept under a limit", "bytes", size, "limit", s.budget)
 }

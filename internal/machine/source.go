@@ -50,7 +50,6 @@ type sourceKey struct {
 // AddServer adds a server and returns its index.
 func (m *Machine) AddServer(s Server) int {
 	m.servers = append(m.servers, &s)
-	m.budgets = append(m.budgets, new(int))
 	return len(m.servers) - 1
 }
 

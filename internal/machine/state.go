@@ -17,7 +17,6 @@ type Machine struct {
 	slots     map[slot]*stream
 	serial    serial // of the last response
 	lastAlarm timer
-	budgets   []*int          // of each server's first requests, in bytes; 0 for none
 	params    []ParamsChanged // of types for which they were changed, in the order of the first change
 	node      []byte          // of the newest stream
 	fx        Effects

@@ -102,14 +102,6 @@ func (s *stream) heldBytes() (sum int64) {
 	return sum
 }
 
-// limit is how many bytes the first requests may have; 0 for no bound.
-func (s *stream) limit() (most int) {
-	for _, q := range s.quirks {
-		most = max(most, q.limit())
-	}
-	return most
-}
-
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.FullState }
 
