@@ -10,35 +10,35 @@ import (
 type aside struct {
 	noQuirk
 	stream *stream
-	named  map[*subscription]*unsaid // by the last request that named it on this incarnation
+	named  map[*subscription]*unsaid // by a request on this incarnation
 }
 
-// unsaid is what a request named, of which the server said nothing yet.
+// unsaid is a name in a request, of which the server has said nothing yet.
 type unsaid struct {
 	quirk *aside
-	subs  []*subscription
+	sub   *subscription
 	timer
 }
 
-func (q *aside) forget() { clear(q.named) }
+func (q *aside) forget() {
+	for _, u := range q.named {
+		u.timer = 0
+	}
+	clear(q.named)
+}
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
 	if m.timeout(q.stream) <= 0 {
 		return // silence is no answer
 	}
-	var u *unsaid
 	for _, sub := range fresh {
 		if !q.waitsFor(sub) {
 			continue
 		}
-		if u == nil {
-			u = &unsaid{quirk: q}
+		if q.named[sub] == nil {
+			q.named[sub] = &unsaid{quirk: q, sub: sub}
 		}
-		q.named[sub] = u
-		u.subs = append(u.subs, sub)
-	}
-	if u != nil {
-		m.startTimer(now, q.stream, u)
+		m.startTimer(now, q.stream, q.named[sub]) // from the last request that names it
 	}
 }
 
@@ -60,23 +60,13 @@ func (q *aside) alone(m *Machine, now time.Time, src *source) bool {
 // ring ends the waiting while no other server can say anything, which may happen later, and again.
 func (u *unsaid) ring(m *Machine, now time.Time) {
 	q := u.quirk
-	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
-		if q.named[sub] != u {
-			return true // it was requested anew
-		}
-		over := !q.waitsFor(sub)
-		if over {
-			delete(q.named, sub)
-		}
-		return over
-	})
-	for _, sub := range u.subs {
-		// DNE-7: no server is left that could say so.
-		if q.alone(m, now, sub.of.source) {
-			sub.ring(m, now)
-		}
+	if !q.waitsFor(u.sub) {
+		delete(q.named, u.sub)
+		return
 	}
-	if len(u.subs) > 0 {
-		m.startTimer(now, q.stream, u)
+	// DNE-7: no server is left that could say so.
+	if q.alone(m, now, u.sub.of.source) {
+		u.sub.ring(m, now)
 	}
+	m.startTimer(now, q.stream, u)
 }
