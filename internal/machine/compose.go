@@ -163,67 +163,52 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
 		v.listed = map[string]bool{}
 	}
-	for i, sub := range names {
-		v.list(sub, i < named)
+	list := func(aliases bool) {
+		for i, sub := range names {
+			if sub.byAlias() == aliases {
+				v.list(sub, i < named)
+			}
+		}
+		for i, sub := range members {
+			if sub.byAlias() == aliases {
+				v.list(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
+			}
+		}
 	}
-	for i, sub := range members {
-		v.list(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
+	list(false)
+	if v.listed != nil {
+		list(true)
 	}
-	v.listAliases()
 	return v.msg
 }
 
-// versions lists in a first message which versions are held. What is not listed has to be confirmed.
+// versions lists in a first message which versions are held, those of aliases last. What is not listed has to be
+// confirmed.
 type versions struct {
 	*link
-	msg     []byte
-	listed  map[string]bool // by name; nil if nothing is held by an alias
-	aliases []aliasVersion  // that are listed when the names of the resources were
+	msg    []byte
+	listed map[string]bool // by name; nil if nothing is held by an alias
 }
 
-// aliasVersion is a value that is held by an alias, and whether the message may list its version.
-type aliasVersion struct {
-	sub *subscription
-	may bool
-}
-
-// list lists the version of what is held, if the message may.
+// list lists the version of what is held, if the message may: of each name one.
 func (v *versions) list(sub *subscription, may bool) {
+	name, alias := sub.versionName(), sub.byAlias()
 	// DELTA-1: versions of all that is held, for collections too.
 	switch {
-	case v.mayList(sub) && sub.byAlias():
-		v.aliases = append(v.aliases, aliasVersion{sub, may})
-	// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
-	case v.mayList(sub) && may && !slices.ContainsFunc(sub.aliases(), v.waitedForAs):
-		v.add(sub)
-	default:
+	case !v.mayList(sub):
 		v.unlisted(sub)
-	}
-}
-
-func (v *versions) add(sub *subscription) {
-	v.claimsHeld = true
-	if sub.of.self != nil {
-		sub.of.self.listed = true
-	}
-	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
-	if v.listed != nil {
-		v.listed[sub.versionName()] = true
-	}
-}
-
-// listAliases lists the versions of aliases, under the names that the server gave them with, where none is listed
-// yet: of each name one.
-func (v *versions) listAliases() {
-	for _, a := range v.aliases {
-		name := a.sub.versionName()
-		switch {
-		case v.listed[name]:
-		// DELTA-2: of a resource that is waited for no version is listed.
-		case a.may && !v.waitedFor(name):
-			v.add(a.sub)
-		default:
-			v.unlisted(a.sub)
+	case alias && v.listed[name]: // that of another name of the resource
+	// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
+	case !may, alias && v.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), v.waitedForAs):
+		v.unlisted(sub)
+	default:
+		v.claimsHeld = true
+		if sub.of.self != nil {
+			sub.of.self.listed = true
+		}
+		v.msg = wire.AppendInitialVersion(v.msg, name, sub.version)
+		if v.listed != nil {
+			v.listed[name] = true
 		}
 	}
 }
