@@ -244,22 +244,18 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	return true
 }
 
-// collectionsOf lists those of a source: the wildcard's, then the one without a name, then the globs by
-// name.
+// collectionsOf lists those of a source by name.
 func (c *cache) collectionsOf(src *source) (cs []*collection) {
+	if plain := c.plain[src]; plain != nil {
+		cs = append(cs, plain)
+		for _, glob := range plain.globs {
+			cs = append(cs, glob)
+		}
+	}
 	if src == c.star.source {
 		cs = append(cs, c.star)
 	}
-	plain := c.plain[src]
-	if plain == nil {
-		return cs
-	}
-	cs = append(cs, plain)
-	n := len(cs)
-	for _, glob := range plain.globs {
-		cs = append(cs, glob)
-	}
-	slices.SortFunc(cs[n:], byName)
+	slices.SortFunc(cs, byName)
 	return cs
 }
 

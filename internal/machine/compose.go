@@ -147,7 +147,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
 	l.setForm(form)
-	members := l.unwatchedMembers()
+	members := l.ownedWhere(func(sub *subscription) bool { return sub.exists() && !sub.wanted() }) // for collections alone
 	names, named, listed := l.fit(len(msg), names, members)
 	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
 	if form == wildLegacy {
@@ -235,18 +235,6 @@ func (l *link) waitedForAs(alias []byte) bool {
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
-}
-
-// unwatchedMembers are what exists for collections alone, in order.
-func (l *link) unwatchedMembers() []*subscription {
-	var subs []*subscription
-	for sub := range l.owned() {
-		if sub.exists() && !sub.wanted() {
-			subs = append(subs, sub)
-		}
-	}
-	sortSubs(subs)
-	return subs
 }
 
 // sizeFirstDelta is how many bytes the names and versions of a first message take, or some

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -40,11 +39,11 @@ func (resp *response) findCompleted() {
 			resp.completes = append(resp.completes, c)
 		}
 	}
-	slices.SortFunc(resp.completes, byName)
 	// WILD-5, DELTA-14: any response makes the wildcard ready, an empty one too.
 	if star := l.cache.star; resp.isFirstStateOf(star) {
-		resp.completes = slices.Insert(resp.completes, 0, star)
+		resp.completes = append(resp.completes, star)
 	}
+	slices.SortFunc(resp.completes, byName)
 }
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
@@ -79,21 +78,17 @@ func (resp *response) membersGone(end statement) (all []statement) {
 // absent is what a full state means for names that it lacks. A name that was never received may have been
 // subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
-	l := r.link
 	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
 	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}
 	// SOTW-9: what has another active server stays.
-	for sub := range l.owned() {
-		// SOTW-10: what is invalid or has an error is there.
-		if sub.seen != r.serial && !sub.isCollection() {
-			if kind := r.leftOut(sub); kind != statesNothing {
-				all = append(all, statement{sub: sub, kind: kind})
-			}
-		}
+	// SOTW-10: what is invalid or has an error is there.
+	for _, sub := range r.link.ownedWhere(func(sub *subscription) bool {
+		return sub.seen != r.serial && !sub.isCollection() && r.leftOut(sub) != statesNothing
+	}) {
+		all = append(all, statement{sub: sub, kind: r.leftOut(sub)})
 	}
-	slices.SortFunc(all, func(a, b statement) int { return strings.Compare(a.sub.name, b.sub.name) })
 	return all
 }
 
@@ -210,15 +205,11 @@ func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gon
 // endFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it speaks of them
 // by their own names.
 func (m *Machine) endFaults(resp *response) {
-	end := func(c *collection) {
+	for _, c := range append(resp.collections, resp.link.cache.star) {
 		if c.self != nil && c.self.seen != resp.serial && resp.link.has(c.self) {
 			m.endCollectionFault(c.self)
 		}
 	}
-	for _, c := range resp.collections {
-		end(c)
-	}
-	end(resp.link.cache.star)
 }
 
 // endCollectionFault ends what was wrong with a collection, but for the silence of a server that has not told its first
@@ -266,14 +257,9 @@ func (m *Machine) resumed(resp *response) {
 	if resp.serial != l.firstResponse || !l.stream.Delta {
 		return
 	}
-	var subs []*subscription
-	for sub := range l.owned() {
-		if sub.fault() != nil && sub.listable() && !sub.unconfirmed && sub.seen != resp.serial {
-			subs = append(subs, sub)
-		}
-	}
-	sortSubs(subs)
-	for _, sub := range subs {
+	for _, sub := range l.ownedWhere(func(sub *subscription) bool {
+		return sub.fault() != nil && sub.listable() && !sub.unconfirmed && sub.seen != resp.serial
+	}) {
 		m.endFault(sub)
 	}
 }

@@ -117,6 +117,17 @@ func (l *link) owned() iter.Seq[*subscription] {
 	}
 }
 
+// ownedWhere lists those that the link owns and for which something holds, by name.
+func (l *link) ownedWhere(holds func(*subscription) bool) (subs []*subscription) {
+	for sub := range l.owned() {
+		if holds(sub) {
+			subs = append(subs, sub)
+		}
+	}
+	sortSubs(subs)
+	return subs
+}
+
 // rank orders types that owe at the same time: make-before-break order, then the order in
 // which they were first watched.
 // STREAM-9, ADS-2: the order is fixed.
