@@ -6,10 +6,12 @@ import (
 )
 
 // firstReachable is the index of the first server, from i on, that is not known to be unreachable; the last one
-// if all are.
-func (src *source) firstReachable(i int) int {
-	for i+1 < len(src.streams) && src.streams[i].unreachable() {
-		i++
+// if all are. The operator is told which servers are left for it.
+func (m *Machine) firstReachable(src *source, i int) int {
+	for ; i+1 < len(src.streams) && src.streams[i].unreachable(); i++ {
+		if i >= src.active {
+			m.logServer(src.streams[i], true, "the server cannot be reached; the next one is asked")
+		}
 	}
 	return i
 }
@@ -21,11 +23,8 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 			r.timer = 0 // LKG-9: the second is that of the first watch
 		}
 	}
-	before, to := src.active, src.firstReachable(0)
-	for i := before; i < to; i++ {
-		m.logLeft(src.streams[i])
-	}
-	if to == before {
+	to := m.firstReachable(src, 0)
+	if to == src.active {
 		return
 	}
 	for _, c := range src.caches {
@@ -65,28 +64,22 @@ func (m *Machine) fallBack(now time.Time, s *stream) {
 
 // fallBackSource has a source leave the active server, which cannot be reached, for the first one after it that is not
 // known to be so, if something is lacking (gRFC A71). If all are, the last one is active, and the watches are told of
-// its trouble. It says whether the source fell back.
-func (m *Machine) fallBackSource(now time.Time, src *source) bool {
+// its trouble, as the result says.
+func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 	// FALLBACK-1: only where something is lacking.
 	if src.active+1 == len(src.streams) || !src.ReachabilityOnly && !src.lacks() {
 		return false
 	}
-	to := src.firstReachable(src.active)
-	for _, s := range src.streams[src.active:to] {
-		m.logLeft(s)
+	m.activate(now, src, m.firstReachable(src, src.active))
+	s := src.stream()
+	if !s.unreachable() {
+		return false
 	}
-	m.activate(now, src, to)
 	// FALLBACK-4: no server is left.
-	if s := src.stream(); s.unreachable() {
-		for _, l := range s.order {
-			m.tellEveryone(l, s.fault, src)
-		}
+	for _, l := range s.order {
+		m.tellEveryone(l, s.fault, src)
 	}
 	return true
-}
-
-func (m *Machine) logLeft(s *stream) {
-	m.logServer(s, true, "the server cannot be reached; the next one is asked")
 }
 
 // revert makes the server active that spoke, if it stands by (gRFC A71).

@@ -26,7 +26,8 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.countWatch(now, s, +1)
 	}
 	m.askStore(now, w.sub)
-	told := m.fallBackFor(now, src, w)
+	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
+	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src)
 	switch {
 	case w.Wildcard:
 		m.replayAll(w)
@@ -39,16 +40,6 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if w.FetchTimeout > 0 { // DNE-10
 		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
 	}
-}
-
-// fallBackFor has a source leave a server that cannot be reached for what a new watch lacks; what others
-// lack was looked at when the server failed. It says whether the watch was told that no server is left.
-func (m *Machine) fallBackFor(now time.Time, src *source, w *Watch) (told bool) {
-	// FALLBACK-6: a new watch may fall back at once.
-	if !src.stream().unreachable() || !w.unanswered() {
-		return false
-	}
-	return m.fallBackSource(now, src) && src.stream().unreachable()
 }
 
 // attach lets a watch join its subscription, and says whether it has to wait for a value that is held.
