@@ -91,7 +91,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 	var last *link
 	alone := true
 	// S-3: a stream that stood was not ended by a type.
-	if q.barren++; q.stream.responded || q.outlived(now) {
+	if q.barren++; q.worked(now) {
 		q.barren = 0
 	}
 	for _, l := range q.stream.order {
@@ -109,32 +109,27 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 		alone = last == nil
 		last = l
 		it.doubts += doubtFail
-		if q.wasWell(l) {
+		if q.worked(it.firstAt) {
 			it.doubts += doubtWell - doubtFail
 		}
 		if q.barren >= barrenMost {
 			it.doubts = max(it.doubts, doubtMost)
 		}
 	}
-	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.wasWell(last) {
+	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.worked(q.of.on(last).firstAt) {
 		end.wait.Served, end.wait.Short, end.wait.Health = true, true, HealthGood
 		q.suspect(m, now, last, end.Err)
 	}
 }
 
-// wasWell says whether the stream worked until a type was requested: the server answered
-// another one, or did no harm for a while after that was requested. An end after the first
-// request proves nothing: the server may not like the client at all.
-func (q *suspects) wasWell(l *link) bool {
+// worked says whether the stream worked until some time, as that of a type's first request: the server answered a
+// type, or did no harm for a while after one was requested. An end after the first request proves nothing: the
+// server may not like the client at all.
+func (q *suspects) worked(until time.Time) bool {
 	// S-3: the first request of a stream proves nothing.
-	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(other *link) bool {
-		return other.requested && q.of.on(l).firstAt.Sub(q.of.on(other).firstAt) >= suspectFor
+	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(l *link) bool {
+		return l.requested && until.Sub(q.of.on(l).firstAt) >= suspectFor
 	})
-}
-
-// outlived says whether the stream did no harm for a while after a first request.
-func (q *suspects) outlived(now time.Time) bool {
-	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.of.on(l).firstAt) >= suspectFor })
 }
 
 // suspect holds a type back. Its watches would hear of nothing else: the end of a stream
