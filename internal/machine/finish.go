@@ -163,7 +163,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		// ACK-1, S-23: each response is answered once.
 		m.owe(now, resp)
 	}
-	m.endResponse(now, resp)
+	m.endResponse(resp)
 }
 
 // applyStatement does what a statement says; stands says whether the response's stream still stands.
@@ -265,7 +265,7 @@ func (m *Machine) resumed(resp *response) {
 }
 
 // endResponse ends the work on a response, whatever became of it.
-func (m *Machine) endResponse(now time.Time, resp *response) {
+func (m *Machine) endResponse(resp *response) {
 	l, s := resp.link, resp.link.stream
 	l.busy = nil
 	resp.noteRefusal()

@@ -91,7 +91,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case resp == nil:
 	case !stands || s.types[resp.link.cache.typ.URL] != resp.link:
 		resp.dropUntold()
-		m.endResponse(now, resp)
+		m.endResponse(resp)
 	// CFG-5: the whole response is refused.
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
@@ -168,5 +168,5 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	}
 	m.recovered(l.stream)
 	m.owe(now, resp)
-	m.endResponse(now, resp)
+	m.endResponse(resp)
 }

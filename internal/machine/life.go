@@ -141,9 +141,6 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	s.state = waiting
 	end.wait.Ref, end.wait.Fault = s.ref(), fault
 	m.fx.Wait = append(m.fx.Wait, end.wait)
-	if responded {
-		m.recovered(s) // by a response that is still being worked on
-	}
 	if end.wait.Health != HealthFailed {
 		return
 	}
@@ -170,11 +167,7 @@ func (m *Machine) retry(s *stream) {
 // of names that are added (hush) or of a wildcard (outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
 	m.fx.Close = append(m.fx.Close, s.ref())
-	responded := s.responded
 	m.endIncarnation(now, s, nil)
-	if responded {
-		m.recovered(s) // by a response that is still being worked on
-	}
 	m.open(s)
 }
 
@@ -183,8 +176,12 @@ func (m *Machine) restart(now time.Time, s *stream) {
 func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
 	m.tellDown(s, fault)
 	s.lingerUntil = time.Time{}
+	responded := s.responded
 	s.reset(now)
-	return m.forgetTypes(s)
+	if wanted = m.forgetTypes(s); responded {
+		m.recovered(s) // by a response that is maybe still being worked on
+	}
+	return wanted
 }
 
 // goIdle forgets the troubles of a stream that nobody wants.
