@@ -116,8 +116,12 @@ func (c *cache) byWireName(name []byte) *subscription {
 	return sub
 }
 
-// want has the servers told that a name is wanted, or is not any more: the active one and those before it.
+// want has the servers told that a name is wanted, or is not any more: the active one and those before it. The wildcard
+// is not among the names.
 func (c *cache) want(sub *subscription, wanted bool) {
+	if sub == c.star.self {
+		return
+	}
 	for _, s := range sub.of.source.reached() {
 		s.linkTo(c).want(sub, wanted)
 	}

@@ -17,7 +17,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	}
 	m.agenda.touch(src.streams...)
 	w.alive = true
-	held := m.attach(c.collectionOf(src, w), w)
+	held := c.collectionOf(src, w).attach(w)
 	if sub := w.sub; sub.link() != nil && sub.timer == 0 && sub.status == StatusRequested {
 		m.await(now, sub) // it was subscribed to already
 	}
@@ -43,35 +43,31 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 }
 
 // attach lets a watch join its subscription, and says whether it has to wait for a value that is held.
-func (m *Machine) attach(of *collection, w *Watch) (held bool) {
-	c := of.cache
-	if w.Wildcard {
-		w.sub = of.self
-		if of.isGlob() {
-			w.sub.spell(w.Spelling)
-		}
-		w.sub.watches = append(w.sub.watches, w)
-		w.toDecode = 1 // it is told of the members first, whatever becomes of the server meanwhile
-		// WILD-2, WILD-4: the first watch chooses the form.
-		if len(w.sub.watches) == 1 {
-			of.firstWatched(w)
-		}
-		return false
+func (c *collection) attach(w *Watch) (held bool) {
+	sub := c.self
+	if !w.Wildcard {
+		sub = c.cache.subscriptionOf(c, w.Name)
 	}
-	sub := c.subscriptionOf(of, w.Name)
-	sub.spell(w.Spelling)
 	w.sub = sub
-	first := !sub.wanted()
-	if first && sub.subscribed && sub.stream().Delta {
-		sub.askAnew()
+	sub.spell(w.Spelling)
+	if held = sub.held(); held || w.Wildcard {
+		w.toDecode = 1 // a collection's is told of the members first, whatever becomes of the server meanwhile
 	}
-	if held = sub.held(); held {
-		w.toDecode = 1
+	first := !sub.wanted()
+	// WILD-2, WILD-4: the first watch chooses the form.
+	if w.Wildcard && first {
+		c.explicit = w.Explicit
+		if l := sub.link(); l != nil {
+			l.unwantedSince = time.Time{}
+		}
+	}
+	if !w.Wildcard && first && sub.subscribed && sub.stream().Delta {
+		sub.askAnew()
 	}
 	// WATCH-1: the first watch subscribes.
 	if first {
 		sub.watches = w.list()
-		c.want(sub, true)
+		c.cache.want(sub, true)
 	} else {
 		sub.watches = append(sub.watches, w)
 	}
@@ -88,17 +84,6 @@ func (sub *subscription) askAnew() {
 	}
 }
 
-// firstWatched has a collection requested with its first watch.
-func (c *collection) firstWatched(w *Watch) {
-	c.explicit = w.Explicit
-	if c.isGlob() {
-		c.cache.want(c.self, true)
-	}
-	if l := c.self.link(); l != nil {
-		l.unwantedSince = time.Time{}
-	}
-}
-
 // unwatch ends a watch. What the server was told of is kept until the message that takes it back
 // is sent, so that a watch that comes back before it finds everything as it was.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
@@ -111,7 +96,14 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	src := sub.of.source
 	m.agenda.touch(src.streams...)
 	src.watches--
-	m.detach(sub, w)
+	// WATCH-1: the last watch unsubscribes.
+	if sub.watches = without(slices.Clone(sub.watches), w); !sub.wanted() {
+		sub.of.cache.want(sub, false)
+		// ERR-5: nobody watches it any more.
+		if sub.keptDeleted() {
+			m.log(sub, false, "a resource that the server had deleted is not watched any more")
+		}
+	}
 	for _, s := range src.reached() {
 		m.countWatch(now, s, -1)
 	}
@@ -123,19 +115,5 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		l.dropWild()
 	default:
 		l.cache.dropIfUnwanted(sub)
-	}
-}
-
-// detach takes a watch off its subscription.
-func (m *Machine) detach(sub *subscription, w *Watch) {
-	sub.watches = without(slices.Clone(sub.watches), w)
-	if sub.wanted() || sub == sub.of.cache.star.self {
-		return
-	}
-	// WATCH-1: the last watch unsubscribes.
-	sub.of.cache.want(sub, false)
-	// ERR-5: nobody watches it any more.
-	if sub.keptDeleted() {
-		m.log(sub, false, "a resource that the server had deleted is not watched any more")
 	}
 }
