@@ -39,11 +39,8 @@ type Watch struct {
 	troubled bool // the newest notice to it was of trouble with the server
 }
 
-func (w *Watch) catchingUp() bool { return w.toDecode > 0 }
-
-// CatchingUp says, after a step, whether a collection's watch is still to be told of what
-// was held when it began.
-func (w *Watch) CatchingUp() bool { return w.catchingUp() }
+// CatchingUp says whether the watch is still to be told of what was held when it began.
+func (w *Watch) CatchingUp() bool { return w.toDecode > 0 }
 
 // list is a list of the watch alone, that is not to be changed: most subscriptions have one watch.
 func (w *Watch) list() []*Watch {

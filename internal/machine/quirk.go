@@ -29,8 +29,6 @@ type quirk interface {
 	requested(now time.Time, l *link, what debt, size int)
 	// written: it has left. The subscriptions are those that it names anew.
 	written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription)
-	// vouches says that the server's silence counts as a response.
-	vouches() bool
 	// ended: the stream ended.
 	ended(m *Machine, now time.Time, end *ending)
 }
@@ -47,7 +45,6 @@ func (noQuirk) answering(*Machine, time.Time, *response, *wire.Status)    {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}
 func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
-func (noQuirk) vouches() bool                                             { return false }
 func (noQuirk) ended(*Machine, time.Time, *ending)                        {}
 
 // byType is what a quirk knows of the types of a stream.

@@ -13,21 +13,18 @@ const (
 	calmLife  = 15 * time.Second // how long such a stream has to live for the waits to begin anew
 )
 
-// calmness says whether a stream's silence counts as an answer.
+// calmness finds out whether a stream's silence counts as an answer.
 type calmness struct {
 	noQuirk
 	stream *stream
 	timer
-	calm bool
 }
 
-func (q *calmness) forget() { q.timer, q.calm = 0, false }
-
-func (q *calmness) vouches() bool { return q.calm }
+func (q *calmness) forget() { q.timer = 0 }
 
 // written begins the wait with the first request that says what is held.
 func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*subscription) {
-	if first && (l.claimsHeld || l.claimsEmpty()) && q.timer == 0 && !q.calm && !q.stream.responded && !q.stream.stateless() {
+	if first && (l.claimsHeld || l.claimsEmpty()) && q.timer == 0 && !q.stream.calm && !q.stream.responded && !q.stream.stateless() {
 		m.setAlarm(now, q.stream, q, calmAfter)
 	}
 }
@@ -61,15 +58,15 @@ func (q *calmness) ring(m *Machine, now time.Time) {
 		return
 	}
 	// S-10, S-33: what is held stays.
-	q.calm = true
+	s.calm = true
 	m.fx.Calm = append(m.fx.Calm, s.ref())
 	m.recovered(s)
 }
 
 // ended: nothing is wrong with a server that had nothing to say.
-func (q *calmness) ended(_ *Machine, now time.Time, end *ending) {
+func (*calmness) ended(_ *Machine, now time.Time, end *ending) {
 	s := end.stream
-	if !q.calm || end.Kind != FaultStream || s.lacks() {
+	if !s.calm || end.Kind != FaultStream || s.lacks() {
 		return
 	}
 	end.wait.Health = HealthSame

@@ -7,7 +7,7 @@ import (
 
 // join has the held value decoded for the newest watch, unless it is for the one before already.
 func (m *Machine) join(sub *subscription) {
-	if n := len(sub.watches); n == 1 || !sub.watches[n-2].catchingUp() {
+	if n := len(sub.watches); n == 1 || !sub.watches[n-2].CatchingUp() {
 		m.redecode(&replay{}, []*subscription{sub})
 	}
 }

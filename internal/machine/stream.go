@@ -66,6 +66,7 @@ type incarnation struct {
 	nodeSent  bool
 	owedNode  map[string]bool // types that have to say it again, by URL
 	responded bool
+	calm      bool              // its server's silence counts as a response; see [calmness]
 	toldUp    bool              // the program was told that it is up
 	reading   bool              // the next response may be read, or is being read
 	heldBack  time.Time         // set while too many answers are owed to read on: when a request last left, or handlers were last done
@@ -84,7 +85,7 @@ func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
 // works says that the server has spoken on this incarnation, or has nothing to say, and nothing
 // is wrong with it.
 func (s *stream) works() bool {
-	return s.state == up && (s.responded || slices.ContainsFunc(s.quirks, quirk.vouches)) && s.fault == nil
+	return s.state == up && (s.responded || s.calm) && s.fault == nil
 }
 
 // standsBy says that a source uses a server after it.

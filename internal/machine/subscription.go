@@ -116,7 +116,7 @@ func (sub *subscription) authority() string {
 // joining are the watches of a resource that wait for the held value to be decoded: the newest.
 func (sub *subscription) joining() []*Watch {
 	i := len(sub.watches)
-	for i > 0 && sub.watches[i-1].catchingUp() {
+	for i > 0 && sub.watches[i-1].CatchingUp() {
 		i--
 	}
 	return sub.watches[i:]

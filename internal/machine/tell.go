@@ -57,7 +57,7 @@ func (sub *subscription) informed() []*Watch {
 // the rest afterwards. Of a resource they are the newest, so that the others, which may be many, are not looked at.
 func (sub *subscription) handOut() []*Watch {
 	if sub.isCollection() {
-		return leaveOut(sub.watches, (*Watch).catchingUp)
+		return leaveOut(sub.watches, (*Watch).CatchingUp)
 	}
 	return sub.watches[:len(sub.watches)-len(sub.joining())]
 }

@@ -176,7 +176,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 		m.confirm(sub, version)
 	} else {
 		n := m.accept(now, sub, it.Raw, version, as)
-		n.Value, n.Replaces = r.Value, replaces && !slices.ContainsFunc(n.All, (*Watch).catchingUp)
+		n.Value, n.Replaces = r.Value, replaces && !slices.ContainsFunc(n.All, (*Watch).CatchingUp)
 		m.remindOfTrouble(sub)
 	}
 	sub.setFlaws(r.Flaws)
