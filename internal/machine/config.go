@@ -52,7 +52,8 @@ type Server struct {
 	// Rate is of each of the server's streams.
 	Rate Rate
 
-	budget int // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [tooLarge]
+	timeout time.Duration // of does-not-exist timers; not positive for none
+	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [tooLarge]
 }
 
 // Type is a resource type. One value stands for one type URL.
@@ -68,13 +69,4 @@ type Type struct {
 	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
 	// at all, negative for good.
 	Keep time.Duration
-}
-
-// timeout is the does-not-exist timeout of a server.
-func (m *Machine) timeout(s *stream) time.Duration {
-	// DNE-8: the server asks for this timeout.
-	if s.TransientTimeout > 0 {
-		return min(s.TransientTimeout, longest)
-	}
-	return min(m.config.ResourceTimeout, longest)
 }

@@ -191,8 +191,8 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, st
 // state ends it, and the result is true.
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
-	case m.timeout(l.stream) <= 0 && !l.hasLeft(sub): // the server may not have been asked yet
-	case m.timeout(l.stream) <= 0:
+	case l.stream.timeout <= 0 && !l.hasLeft(sub): // the server may not have been asked yet
+	case l.stream.timeout <= 0:
 		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed // it is on no list: no silence ends it
 	case !sub.unconfirmed:
 		if l.unconfirm(sub); sub.wanted() {

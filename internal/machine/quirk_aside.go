@@ -28,7 +28,7 @@ func (q *aside) forget() {
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
-	if m.timeout(q.stream) <= 0 {
+	if q.stream.timeout <= 0 {
 		return // silence is no answer
 	}
 	for _, sub := range fresh {
@@ -50,10 +50,10 @@ func (q *aside) waitsFor(sub *subscription) bool {
 
 // alone says that the active server of a source cannot be reached, and that no other one that stands by has a stream
 // which is so young that it may still say something. On a stream of its own the active server's silence counts.
-func (q *aside) alone(m *Machine, now time.Time, src *source) bool {
+func (q *aside) alone(now time.Time, src *source) bool {
 	active := src.stream()
 	return active.unreachable() && active.state != up && !slices.ContainsFunc(src.streams[:src.active], func(s *stream) bool {
-		return s != q.stream && s.state == up && s.clock.at(now)-s.opened < m.timeout(s)
+		return s != q.stream && s.state == up && s.clock.at(now)-s.opened < s.timeout
 	})
 }
 
@@ -65,7 +65,7 @@ func (u *unsaid) ring(m *Machine, now time.Time) {
 		return
 	}
 	// DNE-7: no server is left that could say so.
-	if q.alone(m, now, u.sub.of.source) {
+	if q.alone(now, u.sub.of.source) {
 		u.sub.ring(m, now)
 	}
 	m.startTimer(now, q.stream, u)

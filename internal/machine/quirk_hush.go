@@ -84,7 +84,7 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
 		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.unknown(n.sub) })
 	}
-	at := l.stream.clock.at(now) + m.hush(l.stream)
+	at := l.stream.clock.at(now) + l.stream.hush()
 	for _, sub := range fresh {
 		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames() && !u.looks) && l.unknown(sub) {
 			u.names = append(u.names, addedName{sub, back, at})
@@ -98,7 +98,7 @@ func (q *hushes) resume(m *Machine, now time.Time, l *link, fresh []*subscriptio
 	s := l.stream
 	for _, sub := range fresh {
 		if at, waited := q.until[sub]; waited && sub.timer != 0 {
-			m.setAlarm(now, s, sub, max(at-s.clock.at(now), m.timeout(s)/4))
+			m.setAlarm(now, s, sub, max(at-s.clock.at(now), s.timeout/4))
 		}
 		delete(q.until, sub)
 	}
@@ -129,9 +129,9 @@ func (q *hushes) answering(_ *Machine, _ time.Time, resp *response, detail *wire
 }
 
 // hush is how long a name may stay unknown: not so long that the does-not-exist timer decides.
-func (m *Machine) hush(s *stream) time.Duration {
-	if timeout := m.timeout(s); timeout > 0 {
-		return min(hush, (timeout+1)/2)
+func (s *stream) hush() time.Duration {
+	if s.timeout > 0 {
+		return min(hush, (s.timeout+1)/2)
 	}
 	return hush
 }
@@ -144,8 +144,8 @@ func (l *link) mightMissNames() bool {
 }
 
 // when is the time of the first name. A server that just spoke is waited for.
-func (u *unheard) when(m *Machine) time.Duration {
-	return max(u.names[0].at, u.heard+m.hush(u.link.stream))
+func (u *unheard) when() time.Duration {
+	return max(u.names[0].at, u.heard+u.link.stream.hush())
 }
 
 // wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for, but in delta,
@@ -155,7 +155,7 @@ func (u *unheard) wake(m *Machine, now time.Time) {
 		return
 	}
 	if s := u.link.stream; s.Delta || u.link.firstResponse != 0 {
-		m.setAlarm(now, s, u, u.when(m)-s.clock.at(now))
+		m.setAlarm(now, s, u, u.when()-s.clock.at(now))
 	}
 }
 
@@ -166,12 +166,12 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 		u.names = u.names[1:]
 	}
 	s := u.link.stream
-	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
+	if at := s.clock.at(now); len(u.names) > 0 && u.when() <= at {
 		if first := u.names[0]; first.sub.wanted() {
 			u.quirk.restart(m, now, u)
 			return
 		}
-		u.names[0].at = at + m.hush(s)
+		u.names[0].at = at + s.hush()
 		u.names = append(u.names[1:], u.names[0])
 	}
 	u.wake(m, now)
@@ -182,8 +182,8 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 	s := u.link.stream
 	wait := s.restarts.until.Sub(now)
-	if timeout := m.timeout(s); timeout > 0 {
-		wait -= max(0, s.restarts.wait-timeout/2)
+	if s.timeout > 0 {
+		wait -= max(0, s.restarts.wait-s.timeout/2)
 	}
 	if wait > 0 { // a program may add names, or drop names and want them again, for ever
 		m.setAlarm(now, s, u, wait)

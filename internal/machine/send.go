@@ -129,7 +129,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	var node []byte
 	// NODE-1, NODE-5: the first message of a stream has the node, and that of a type whose parameters were changed.
-	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || m.config.NodeAlways || s.NodeAlways {
+	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || s.NodeAlways {
 		node = s.node
 	}
 	var msg [][]byte

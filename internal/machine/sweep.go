@@ -16,7 +16,7 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	}
 	l.unconfirmStale()
 	if l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
-		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), silence))
+		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(l.stream.timeout, 0), silence))
 	}
 }
 

@@ -17,7 +17,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	if !l.owesAnswer(sub) {
 		return
 	}
-	if sub.isCollection() && m.timeout(l.stream) <= 0 {
+	if sub.isCollection() && l.stream.timeout <= 0 {
 		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
 		return
 	}
@@ -77,7 +77,7 @@ const silence = 15 * time.Second
 // startTimer starts the timer of who waits for an answer of the server, if there are timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	// DNE-1: one timer for each resource, if there are any.
-	if period := m.timeout(s); period > 0 {
+	if period := s.timeout; period > 0 {
 		m.setAlarm(now, s, w, period)
 	}
 }
@@ -91,7 +91,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 	case sub.isCollection() && sub.of.needsNoMore():
 		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
 		m.markComplete(now, sub, l.version)
-	case m.timeout(l.stream) <= 0: // of a collection, which was waited for because of the case before
+	case l.stream.timeout <= 0: // of a collection, which was waited for because of the case before
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
 	default:
