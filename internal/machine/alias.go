@@ -117,11 +117,3 @@ func canonicalOf(name []byte) string {
 	}
 	return string(name)
 }
-
-// aliasesOf are the subscriptions of the aliases of a resource.
-func (l *link) aliasesOf(canonical string) []*subscription {
-	if n := l.cache.aliases.targets[canonical]; n != nil {
-		return n.subs
-	}
-	return nil
-}

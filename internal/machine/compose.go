@@ -88,7 +88,8 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	}
 	// DELTA-6: later requests say the difference.
 	added, removed := l.flushNames()
-	added, back := l.takeBack(l.fitNames(added))
+	added, size := l.fitNames(added)
+	added, back := l.takeBack(added)
 	form := l.nextForm()
 	if a == nil && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
 		return nil
@@ -101,7 +102,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		nonce, detail = a.nonce, a.detail
 	}
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
-	msg = slices.Grow(msg, l.sizeOfNames(added))
+	msg = slices.Grow(msg, size)
 	if form == wildExplicit && l.form != wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
@@ -296,19 +297,18 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 // sizeOfVersion is what an initial version takes, or some bytes more.
 func (sub *subscription) sizeOfVersion() int { return wire.SizeInitialVersion(sub.name, sub.version) }
 
-// fitNames chooses the names of a later delta message, at least one.
-func (l *link) fitNames(added []*subscription) []*subscription {
-	budget, size := l.stream.budget, 0
-	if budget == 0 {
-		return added
-	}
+// fitNames chooses the names of a later delta message, at least one, and says how many bytes they take.
+func (l *link) fitNames(added []*subscription) (fit []*subscription, size int) {
+	budget := l.stream.budget
 	for i, sub := range added {
-		if size += l.sizeOfName(sub); size > budget && i > 0 {
+		more := l.sizeOfName(sub)
+		if budget > 0 && size+more > budget && i > 0 {
 			l.postpone(added[i:])
-			return added[:i]
+			return added[:i], size
 		}
+		size += more
 	}
-	return added
+	return added, size
 }
 
 // postpone leaves names for the next message, though the set of those that the server knows of has them.
@@ -323,14 +323,6 @@ func (l *link) postpone(subs []*subscription) {
 	for _, sub := range subs {
 		l.names.Set(sub.onWire(), l.params(sub.of), true)
 	}
-}
-
-// sizeOfNames is what it takes to name subscriptions.
-func (l *link) sizeOfNames(subs []*subscription) (size int) {
-	for _, sub := range subs {
-		size += l.sizeOfName(sub)
-	}
-	return size
 }
 
 // sizeOfName is what it takes to name a subscription.

@@ -63,9 +63,12 @@ func (resp *response) membersGone(end statement) (all []statement) {
 	}
 	// GLOB-3: the glob is empty.
 	for _, member := range end.sub.of.inOrder() {
-		if member.exists() && member.seen != resp.serial {
-			all = append(all, statement{sub: member, kind: kind})
-			for _, key := range resp.link.aliasesOf(member.name) { // ALIAS-2
+		if !member.exists() || member.seen == resp.serial {
+			continue
+		}
+		all = append(all, statement{sub: member, kind: kind})
+		if n := resp.link.cache.aliases.targets[member.name]; n != nil { // ALIAS-2
+			for _, key := range n.subs {
 				if key.seen != resp.serial {
 					all = append(all, statement{sub: key, kind: kind})
 				}

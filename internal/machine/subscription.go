@@ -143,7 +143,9 @@ func (sub *subscription) hold(raw []byte, as given) {
 	src.heldBytes -= sub.counted()
 	// CACHE-2: bytes are held.
 	sub.raw = raw
-	sub.setGiven(as)
+	if as != sub.given() {
+		sub.alter(func(x *extra) { x.given = as })
+	}
 	src.heldBytes += sub.counted()
 }
 
@@ -259,13 +261,6 @@ func (sub *subscription) fault() *Fault { return sub.rare().fault }
 func (sub *subscription) become(status Status, f *Fault) {
 	if sub.status = status; f != sub.fault() {
 		sub.alter(func(x *extra) { x.fault = f })
-	}
-}
-
-// setGiven notes under which name the value was given.
-func (sub *subscription) setGiven(as given) {
-	if as != sub.given() {
-		sub.alter(func(x *extra) { x.given = as })
 	}
 }
 
