@@ -41,7 +41,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 	}
 	token := s.Rate.ready(&s.throttle)
 	s.again = time.Time{}
-	turns := m.turns[:0]
+	var turns []turn
 	waiting := 0
 	for _, l := range s.order {
 		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer. The first request of
@@ -67,7 +67,6 @@ func (m *Machine) send(now time.Time, s *stream) {
 		}
 	}
 	s.throttle.noteWaiting(waiting)
-	m.turns = turns
 	slices.SortStableFunc(turns, byTurn)
 	for _, t := range turns {
 		if m.write(now, t.link, t.what) {

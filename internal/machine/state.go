@@ -29,7 +29,6 @@ type Machine struct {
 	discarded Notice          // one without watches is written here; used again
 	found     []*subscription // what a response speaks of; used again
 	ready     []planned       // of a response; its room is used again
-	turns     []turn          // of a stream's types; used again
 }
 
 // slot names a stream for life: by its server and scope, and by its type where the server has a stream for each.
