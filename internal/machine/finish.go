@@ -139,13 +139,12 @@ func (resp *response) omits(sub *subscription) bool {
 // finish applies what a response says beside values; then the answer is owed, unless the response's stream is over.
 func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
-	stands := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
 	for _, it := range resp.statements {
 		if it.kind == statesError { // METRIC-1
 			resp.invalid++
 		}
-		m.applyStatement(now, resp, it, stands)
+		m.applyStatement(now, resp, it)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endFaults(resp)
@@ -155,12 +154,12 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		l.accepted = now
 	}
 	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
-	if len(resp.lines) == 0 && !s.Delta && (stands || s.ResumeVersion && !resp.missed) {
+	if len(resp.lines) == 0 && !s.Delta && (resp.stands() || s.ResumeVersion && !resp.missed) {
 		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
 		l.lapsed = l.lapsed && !resp.tellsAll()
 	}
 	m.completeCollections(now, resp)
-	if stands {
+	if resp.stands() {
 		m.recovered(s) // what was told to be synced need not be told that all is well
 		m.afterTaken(now, resp)
 		// ACK-1, S-23: each response is answered once.
@@ -169,8 +168,8 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.endResponse(resp)
 }
 
-// applyStatement does what a statement says; stands says whether the response's stream still stands.
-func (m *Machine) applyStatement(now time.Time, resp *response, it statement, stands bool) {
+// applyStatement does what a statement says.
+func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 	l, sub := resp.link, it.sub
 	fail := func(kind FaultKind, err error, status Status) {
 		m.noteFault(sub, &Fault{Kind: kind, Err: err, At: now, Version: resp.Version}, status, it.drops(l))
@@ -185,7 +184,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, st
 		fail(FaultRejected, errTwice, StatusNacked)
 	case it.kind == statesError: // ERR-6
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
-	case it.kind == statesDoubt && stands && m.confirmForeign(now, l, sub):
+	case it.kind == statesDoubt && resp.stands() && m.confirmForeign(now, l, sub):
 		m.remove(now, sub, ReasonAbsent)
 	}
 }

@@ -83,13 +83,12 @@ func (m *Machine) askGuard(l *link, p Proposal, ends map[*subscription]bool) {
 // guarded takes the judgement. What came on a stream that is over is not taken: the next
 // one brings it again.
 func (m *Machine) guarded(now time.Time, ev Guarded) {
-	resp, s := ev.Proposal.resp, m.touch(ev.Proposal.ref)
-	stands := s != nil && s.state == up
-	switch {
-	case resp == nil && stands:
+	s := m.touch(ev.Proposal.ref)
+	switch resp := ev.Proposal.resp; {
+	case resp == nil && s != nil && s.state == up:
 		m.sweepGuarded(now, ev)
 	case resp == nil:
-	case !stands || s.types[resp.link.cache.typ.URL] != resp.link:
+	case !resp.stands():
 		resp.dropUntold()
 		m.endResponse(resp)
 	// CFG-5: the whole response is refused.
