@@ -1,77 +1,62 @@
 package machine
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // join has the held value decoded for the newest watch, unless it is for the one before already.
 func (m *Machine) join(sub *subscription) {
 	if n := len(sub.watches); n == 1 || !sub.watches[n-2].CatchingUp() {
-		m.redecode(&replay{}, []*subscription{sub})
+		r := &replay{}
+		r.add(sub)
+		m.fx.Decode = append(m.fx.Decode, r.tasks...)
 	}
 }
 
 // replayAll tells a collection's watch of everything that is held, then of the rest.
 func (m *Machine) replayAll(w *Watch) {
-	var held []*subscription
+	r := &replay{to: w}
 	for _, sub := range w.sub.of.inOrder() {
 		if sub.held() {
-			held = append(held, sub)
+			r.add(sub)
 		}
 	}
-	for r := (&replay{to: w}); len(held) > 0; w.toDecode++ {
-		n := sameServer(held[:min(chunk, len(held))])
-		m.redecode(r, held[:n])
-		held = held[n:]
-	}
+	w.toDecode += int32(len(r.tasks))
+	m.fx.Decode = append(m.fx.Decode, r.tasks...)
 	m.replayedPart(w)
 }
 
-// sameServer counts how many subscriptions at the front are of one server, which a decoder is told.
-func sameServer(subs []*subscription) int {
-	if i := slices.IndexFunc(subs, func(sub *subscription) bool { return sub.server() != subs[0].server() }); i >= 0 {
-		return i
+// add has a held value decoded again. What a task has is of one server, which a decoder is told.
+func (r *replay) add(sub *subscription) {
+	if n := len(r.tasks); n == 0 || len(r.tasks[n-1].Items) == chunk || r.tasks[n-1].Server != sub.server() {
+		r.tasks = append(r.tasks, &Task{Server: sub.server(), Type: sub.of.cache.typ, owner: r})
 	}
-	return len(subs)
+	t := r.tasks[len(r.tasks)-1]
+	t.Items = append(t.Items, Item{Raw: sub.raw, Held: true, Locator: sub.locator, sub: sub, gen: sub.gen})
 }
 
-func (m *Machine) redecode(r *replay, subs []*subscription) {
-	t := &Task{Server: subs[0].server(), Type: subs[0].of.cache.typ, owner: r, Items: make([]Item, len(subs))}
-	for i, sub := range subs {
-		t.Items[i] = Item{Raw: sub.raw, Held: true, Locator: sub.locator, sub: sub, gen: sub.gen}
-	}
-	r.tasks = append(r.tasks, t)
-	m.fx.Decode = append(m.fx.Decode, t)
-}
-
-// decoded hands over what was decoded again, as soon as what comes before it was.
+// decoded hands over what was decoded again, as soon as what comes before it was. A value that changed meanwhile was
+// told already.
 func (r *replay) decoded(m *Machine, _ time.Time) {
 	for t := nextDecoded(&r.tasks); t != nil; t = nextDecoded(&r.tasks) {
-		m.retell(r, t)
+		for i := range t.Items {
+			if it := &t.Items[i]; it.sub.gen == it.gen && !it.sub.gone {
+				m.retell(r, it.sub, t.results[i])
+			}
+		}
+		if r.to != nil {
+			m.replayedPart(r.to)
+		}
 	}
 }
 
-// retell tells a part of what is held. A value that changed meanwhile was told already.
-func (m *Machine) retell(r *replay, t *Task) {
-	for i := range t.Items {
-		it, res := &t.Items[i], t.results[i]
-		sub := it.sub
-		if sub.gen != it.gen || sub.gone {
-			continue
-		}
-		if r.to == nil {
-			joining := sub.joining()
-			sub.arrived()
-			m.tellHeld(sub, res, joining, nil)
-		} else if r.to.alive {
-			m.tellHeld(sub, res, nil, []*Watch{r.to})
-		}
-	}
+// retell tells a held value to a collection's watch, or to those that joined.
+func (m *Machine) retell(r *replay, sub *subscription, res Result) {
 	if r.to == nil {
-		return
+		joining := sub.joining()
+		sub.arrived()
+		m.tellHeld(sub, res, joining, nil)
+	} else if r.to.alive {
+		m.tellHeld(sub, res, nil, []*Watch{r.to})
 	}
-	m.replayedPart(r.to)
 }
 
 // replayedPart notes that a collection's watch waits for less, and tells it the rest if that was all.
