@@ -9,8 +9,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// maxTypeAliases is how many aliases of a type's resources are kept on one stream. Of one resource
-// they are [wire.MaxAliases].
+// maxTypeAliases is how many aliases of a type's resources are kept in a cache. Of one resource they are
+// [wire.MaxAliases].
 const maxTypeAliases = 1 << 16
 
 var (

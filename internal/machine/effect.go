@@ -307,7 +307,7 @@ type Instead struct {
 // replay is values being decoded again for watches that came after them: the machine keeps
 // bytes only.
 type replay struct {
-	to *Watch // of a collection; nil for those that join an entry
+	to *Watch // of a collection; nil for those of a resource's name
 
 	tasks []*Task // that are not told, in order
 }

@@ -116,6 +116,13 @@ type ParamsChanged struct {
 // Retry says that the wait for which [Effects].Wait asked is over.
 type Retry struct{ Ref }
 
+// Loaded is a part of the answer to a [Load].
+type Loaded struct {
+	*Load
+	Entries []Kept
+	Last    bool // nothing more comes
+}
+
 // Tick says that time passed.
 type Tick struct {
 	// Late is how long after a deadline that is, since the program itself did not run, as after SIGSTOP or the pause
@@ -135,13 +142,5 @@ func (Delivered) event()     {}
 func (Heard) event()         {}
 func (ParamsChanged) event() {}
 func (Retry) event()         {}
+func (Loaded) event()        {}
 func (Tick) event()          {}
-
-// Loaded is a part of the answer to a [Load].
-type Loaded struct {
-	*Load
-	Entries []Kept
-	Last    bool // nothing more comes
-}
-
-func (Loaded) event() {}

@@ -24,7 +24,7 @@ type link struct {
 	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	versionForm wildForm  // how the wildcard was requested when that version came
 	versionOf   serial    // of the response that the version is from
-	lapsed      bool      // that version is not claimed: what ended since, by its time to live or by silence, or was not taken may still be in it
+	lapsed      bool      // the version is not claimed: some of its resources are not held, since they ended (time to live, silence) or were not taken
 	accepted    time.Time // when the last accepted response came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet

@@ -107,8 +107,8 @@ func (resp *response) fingerprint() (sum uint64) {
 	for i := range resp.RemovedNames { // those that are for others too
 		sum += 11 * hashOf(resp.RemovedNames[i].Name)
 	}
-	for _, sub := range resp.Errors {
-		sum += 3 * hashOf(sub.Name)
+	for i := range resp.Errors {
+		sum += 3 * hashOf(resp.Errors[i].Name)
 	}
 	return sum + uint64(len(resp.Resources)+len(resp.Removed))
 }

@@ -39,7 +39,8 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	switch {
 	case s.writing != l:
 	case l.written:
-		// A collection that is complete too early is better than one whose answer was missed.
+		// The response may answer this message or the one before it; which of them cannot be told. A collection that
+		// counts as complete too early is better than one whose answer was missed.
 		l.message.answered = true
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left

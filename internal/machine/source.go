@@ -30,7 +30,7 @@ type Source struct {
 // for each type, there is one for each type.
 //
 // The active server's word counts. The client subscribes to the same names at the servers before it, and the first
-// response of one makes it the active one again. At those after it it subscribes to nothing.
+// response of one makes it the active one again. At the servers after the active one it subscribes to nothing.
 type source struct {
 	Source
 	index     int

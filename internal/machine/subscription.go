@@ -174,8 +174,9 @@ func structured(name string) bool { return xdstp.IsXDSTP(name) }
 
 var xdstpScheme = []byte("xdstp:")
 
-// fromStore marks the origin of what no server has spoken of since the store was asked for it. Alone it
-// says that the store has nothing; with a server, that this one said the value before the start.
+// fromStore is set in subscription.from once the store was asked, until a server speaks of the subscription. With a
+// server's number beside it the store had a value, which this server gave before the program was started; alone it says
+// that the store has nothing.
 const fromStore = 1 << 15
 
 // stale says that the value, or the first state of a collection, is from the store.

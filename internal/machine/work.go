@@ -135,7 +135,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	if len(it.also) > 0 && said != nil {
 		said = said.Clone() // one copy for all
 	}
-	for sub := range it.entries() {
+	for sub := range it.subs() {
 		resp.count(it.index, sub, r.Err, r.Flaws)
 		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
 		switch {
@@ -150,7 +150,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			} else {
 				sub.keepAttributes(said)
 			}
-			m.commitEntry(now, resp, it, sub, r)
+			m.commitFor(now, resp, it, sub, r)
 		}
 	}
 	if resp.released && r.Err == nil {
@@ -158,8 +158,8 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	}
 }
 
-// commitEntry takes a resource for one name.
-func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subscription, r Result) {
+// commitFor takes a resource for one name.
+func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscription, r Result) {
 	entry := &resp.Resources[it.index]
 	// DELTA-9: the version of what is accepted.
 	version := resp.entryVersion(entry)
@@ -185,8 +185,8 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	m.store(sub, expiry(now, entry))
 }
 
-// entries yields those that an item is decoded for.
-func (it *Item) entries() iter.Seq[*subscription] {
+// subs yields the subscriptions that an item is decoded for.
+func (it *Item) subs() iter.Seq[*subscription] {
 	return func(yield func(*subscription) bool) {
 		if !yield(it.sub) {
 			return
@@ -199,7 +199,7 @@ func (it *Item) entries() iter.Seq[*subscription] {
 	}
 }
 
-// sameFor says that what was decoded equals what an entry of the item holds, maybe since another server said
+// sameFor says that what was decoded equals what a subscription of the item holds, maybe since another server said
 // it meanwhile.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
 	if sub == it.sub && sub.gen != it.gen && sub.repeatable() && string(sub.raw) == string(it.Raw) {
