@@ -41,20 +41,40 @@ func (r *reader) plan(now time.Time, i int, own *subscription, a *aliased) {
 	}
 }
 
+// planFor sorts what an entry says of one subscription, compared with what is known of that.
 func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
-	if r.recordedOf(sub) == statesTwice {
+	note := func(f *Fault) { r.ready = append(r.room(e.index), planned{sub, e.index, f}) }
+	refuse := func(err error, hash uint64) { note(r.refusal(now, e.index, err, hash)) }
+	known := sub.fault()
+	switch {
+	case r.recordedOf(sub) == statesTwice:
 		r.invalid++
-		return
-	}
-	switch it := r.assess(e, sub); it.kind {
-	case isNew:
-		r.decode(e, sub)
-	case isBare:
+	// REDIR-2: a glob is no resource, nor a redirect.
+	case sub.isCollection():
+		refuse(errGlob, 0)
+	case e.err != nil:
+		refuse(e.err, 0)
+	// DELTA-12: an entry without a body is a heartbeat, else in delta it says that the resource is gone, and in state
+	// of the world it is invalid.
+	case !e.HasBody && r.heartbeat(e.Resource, sub):
+		note(nil)
+	case !e.HasBody && r.link.stream.Delta:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
-	case isHeld:
-		r.ready = append(r.room(e.index), planned{sub: sub, index: e.index})
-	case isInvalid:
-		r.ready = append(r.room(e.index), planned{sub, e.index, r.refusal(now, e.index, it.err, it.hash)})
+	case !e.HasBody:
+		refuse(errNoBody, 0)
+	case r.renews(e.index, sub):
+		r.decode(e, sub)
+	// WATCH-4: what is unchanged is not decoded.
+	case sub.repeatable() && e.isHeld(sub):
+		note(nil)
+	case known != nil && known.refused != 0 && known.refused == e.hashed():
+		refuse(known.Err, known.refused)
+	default:
+		if err := r.overfills(e, sub); err != nil {
+			refuse(err, 0)
+		} else {
+			r.decode(e, sub)
+		}
 	}
 }
 
@@ -79,44 +99,6 @@ func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
 		return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(entry.Payload), most)
 	}
 	return nil
-}
-
-// assess compares an entry of a response with what is known of a subscription.
-func (r *reader) assess(e *entry, sub *subscription) finding {
-	switch {
-	// REDIR-2: a glob is no resource, nor a redirect.
-	case sub.isCollection():
-		return finding{kind: isInvalid, err: errGlob}
-	case e.err != nil:
-		return finding{kind: isInvalid, err: e.err}
-	case e.HasBody:
-		return r.compare(e, sub)
-	// DELTA-12: an entry without a body is a heartbeat, else in delta it says that the resource is gone, and in state
-	// of the world it is invalid.
-	case r.heartbeat(e.Resource, sub):
-		return finding{kind: isHeld}
-	case r.link.stream.Delta:
-		return finding{kind: isBare}
-	}
-	return finding{kind: isInvalid, err: errNoBody}
-}
-
-// compare compares a payload with what is held, and with what was refused.
-func (r *reader) compare(e *entry, sub *subscription) finding {
-	if r.renews(e.index, sub) {
-		return finding{kind: isNew}
-	}
-	// WATCH-4: what is unchanged is not decoded.
-	if sub.repeatable() && e.isHeld(sub) {
-		return finding{kind: isHeld}
-	}
-	if f := sub.fault(); f != nil && f.refused != 0 && f.refused == e.hashed() {
-		return finding{isInvalid, f.Err, f.refused}
-	}
-	if err := r.overfills(e, sub); err != nil {
-		return finding{kind: isInvalid, err: err}
-	}
-	return finding{kind: isNew}
 }
 
 // repeatable says that nothing follows from a held value that comes again.

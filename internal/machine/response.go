@@ -222,27 +222,11 @@ type work struct {
 	released bool      // its frame is
 }
 
-// finding is what becomes of an entry of a response.
-type finding struct {
-	kind findingKind
-	err  error  // why it is invalid
-	hash uint64 // of a payload that was refused before; else 0
-}
-
-type findingKind uint8
-
-const (
-	isNew  findingKind = iota + 1 // it has to be decoded
-	isHeld                        // what is held came again, or a heartbeat of it
-	isBare                        // there is no such resource
-	isInvalid
-)
-
 // planned is what an entry of a response that need not be decoded means for a subscription.
 type planned struct {
 	sub   *subscription
 	index int
-	fault *Fault // why it is invalid; nil if it is what is held
+	fault *Fault // why it is invalid; nil if what is held came again, or a heartbeat of it
 }
 
 // aliasBefore is what a subscription was one of the aliases of; nil for nothing.

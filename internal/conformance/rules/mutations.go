@@ -60,7 +60,7 @@ func Mutations() []Mutation {
 		{"STREAM-9", "byTurn", never, "interest goes before answers", "stream-answers-first"},
 		{"TYPE-4", "stream.linkTo", drop, "the nonce of a type that was not asked for is forgotten", "type-unasked-sotw"},
 		{"TYPE-5", "entry.isHeld", always, "what stands beside a value does not count", "attributes-sotw"},
-		{"WATCH-4", "reader.compare", never, "identical bytes are decoded and told", "watch-unchanged"},
+		{"WATCH-4", "reader.planFor", never, "identical bytes are decoded and told", "watch-unchanged"},
 		{"WILD-2", "link.explicitly", never.Of(4), "structured names leave the legacy form as it is", "wild-structured-spelled"},
 		{"WILD-2", "collection.attach", always.Of(1), "the newest watch chooses the form", "wild-first-chooses"},
 		{"WILD-3", "Machine.restartOutdated", always, "a wildcard begins with a message", "legacy-wildcard-sotw"},
