@@ -23,7 +23,7 @@ func (resp *response) outcomes() iter.Seq[outcome] {
 		for _, t := range resp.tasks {
 			for j, r := range t.results {
 				it := &t.Items[j]
-				for sub := range it.subs() {
+				for _, sub := range it.subs() {
 					if !yield(outcome{sub, it.index, r.Err != nil, r.Err == nil && !r.sameFor(it, sub), r.Value, it.Raw}) {
 						return
 					}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -135,7 +134,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	if len(it.also) > 0 && said != nil {
 		said = said.Clone() // one copy for all
 	}
-	for sub := range it.subs() {
+	for _, sub := range it.subs() {
 		resp.count(it.index, sub, r.Err, r.Flaws)
 		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
 		switch {
@@ -185,19 +184,8 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 	m.store(sub, expiry(now, entry))
 }
 
-// subs yields the subscriptions that an item is decoded for.
-func (it *Item) subs() iter.Seq[*subscription] {
-	return func(yield func(*subscription) bool) {
-		if !yield(it.sub) {
-			return
-		}
-		for _, sub := range it.also {
-			if !yield(sub) {
-				return
-			}
-		}
-	}
-}
+// subs are the subscriptions that an item is decoded for.
+func (it *Item) subs() []*subscription { return append([]*subscription{it.sub}, it.also...) }
 
 // sameFor says that what was decoded equals what a subscription of the item holds, maybe since another server said
 // it meanwhile.
