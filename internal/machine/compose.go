@@ -7,12 +7,11 @@ import (
 )
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
-// means that there is nothing to say.
-func (l *link) composeSotW(a *answer, node []byte) [][]byte {
-	first := !l.requested
+// means that there is nothing to say. The detail is that of a NACK.
+func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte {
 	added, removed := l.flushNames()
 	// STREAM-3: the first request says everything.
-	if first {
+	if !l.requested {
 		added = l.allWanted()
 	}
 	form := l.nextForm()
@@ -22,11 +21,17 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	} else if l.form == wildLegacy {
 		added = l.allWanted()
 	}
-	if a == nil && form == l.form && len(added)+len(removed) == 0 && !l.owesNode() {
+	if what == oweInterest && form == l.form && len(added)+len(removed) == 0 && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)
-	head := l.beginSotW(a, node)
+	version := l.version
+	if l.firstResponse == 0 {
+		version = l.versionToClaim() // SOTW-1, SOTW-2, ACK-7: none was accepted on this stream
+		l.claimsHeld = version != ""
+	}
+	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
+	head := wire.AppendSotW(nil, l.cache.typ.URL, version, l.nonce, node, detail)
 	if form == wildExplicit {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
@@ -36,21 +41,6 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	}
 	// SOTW-3, SOTW-4: each request restates all names, though there be none.
 	return l.names.After(head)
-}
-
-// beginSotW makes a DiscoveryRequest without names.
-func (l *link) beginSotW(a *answer, node []byte) []byte {
-	version := l.version
-	if l.firstResponse == 0 {
-		version = l.versionToClaim() // SOTW-1, SOTW-2, ACK-7: none was accepted on this stream
-		l.claimsHeld = version != ""
-	}
-	var detail *wire.Status
-	if a != nil {
-		detail = a.detail
-	}
-	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
-	return wire.AppendSotW(nil, l.cache.typ.URL, version, l.nonce, node, detail)
 }
 
 // versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
@@ -81,7 +71,7 @@ func (l *link) versionToClaim() string {
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
-func (l *link) composeDelta(a *answer, node []byte) []byte {
+func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
 	// DELTA-2: only the first request tells versions.
 	if !l.requested {
 		return l.composeFirstDelta(node)
@@ -91,17 +81,12 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	added, size := l.fitNames(added)
 	added, back := l.takeBack(added)
 	form := l.nextForm()
-	if a == nil && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
+	if what == oweInterest && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)
-	var nonce string
-	var detail *wire.Status
-	if a != nil {
-		// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
-		nonce, detail = a.nonce, a.detail
-	}
-	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
+	// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
+	msg := wire.AppendDelta(nil, l.cache.typ.URL, a.nonce, node, a.detail)
 	msg = slices.Grow(msg, size)
 	if form == wildExplicit && l.form != wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)

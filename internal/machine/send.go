@@ -119,11 +119,10 @@ func (l *link) changing() bool {
 // there was one: changes may have cancelled each other out.
 func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	s := l.stream
-	var a *answer
-	if len(l.owed) > 0 {
+	var a answer
+	if what != oweInterest {
 		// ACK-1, ACK-5: each answer, and the error in it, is sent once.
-		a = &l.owed[0]
-		l.owed = l.owed[1:]
+		a, l.owed = l.owed[0], l.owed[1:]
 		l.owedSize -= a.size()
 	}
 	var node []byte
@@ -133,8 +132,8 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	var msg [][]byte
 	if !s.Delta {
-		msg = l.composeSotW(a, node)
-	} else if whole := l.composeDelta(a, node); whole != nil {
+		msg = l.composeSotW(what, a.detail, node)
+	} else if whole := l.composeDelta(what, a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
 	m.timeAfterFirst(now, l)
@@ -148,16 +147,15 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	if !s.Delta && l.form == wildExplicit {
 		n.Resources++
 	}
-	if a != nil {
+	switch {
+	case what == oweInterest:
+		l.pace(now)
+	case a.detail == nil:
 		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce
-		if a.detail != nil {
-			n.Kind, n.Message = NoticeNack, a.detail.Message
-		}
+	default:
+		n.Kind, n.Version, n.Nonce, n.Message = NoticeNack, a.version, a.nonce, a.detail.Message
 	}
 	l.message.since = m.serial
-	if a == nil {
-		l.pace(now)
-	}
 	for _, q := range s.quirks {
 		q.requested(now, l, what, n.Size)
 	}
