@@ -209,7 +209,7 @@ func (m *Machine) forgetTypes(s *stream) bool {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
 	s.types, s.order = map[string]*link{}, nil
-	s.quirks = m.newQuirks(s)
+	s.quirks = newQuirks(s)
 	return false
 }
 

@@ -113,7 +113,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 			Server: m.servers[server], types: map[string]*link{},
 			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld, clock: clock{start: m.began},
 		}
-		s.quirks = m.newQuirks(s)
+		s.quirks = newQuirks(s)
 		m.slots[key] = s
 		m.streams = append(m.streams, s)
 	}
@@ -125,7 +125,7 @@ func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0
 
 // newQuirks makes those of a stream. Their order counts when a stream ends: suspects suspects no type for an end that
 // tooLarge has explained, and tooMuch has the last word on the wait.
-func (m *Machine) newQuirks(s *stream) []quirk {
+func newQuirks(s *stream) []quirk {
 	return []quirk{
 		&tooLarge{largest: map[*link]int{}},
 		&suspects{stream: s, of: byType[suspicion]{}},

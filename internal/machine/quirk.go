@@ -7,7 +7,7 @@ import (
 )
 
 // quirk is what some servers do that the protocol does not foresee, and what the client does about
-// it, on one stream. Each has a file of its own, quirk_*.go, and a line in [Machine.newQuirks]; without both the
+// it, on one stream. Each has a file of its own, quirk_*.go, and a line in [newQuirks]; without both the
 // quirk is gone, and the rest works as before. A quirk waits by an alarm of its own, and has a type wait by before.
 type quirk interface {
 	// forget: an incarnation of the stream is over, and what was known of it.
