@@ -51,20 +51,23 @@ func (m *Machine) timeAfterFirst(now time.Time, l *link) {
 	if len(l.afterFirst) == 0 || !l.written {
 		return
 	}
-	full := l.fullState()
+	full, spoken := l.fullState(), l.firstResponse != 0
+	if full {
+		spoken = l.sawAll
+	}
 	subs := slices.DeleteFunc(l.afterFirst, func(sub *subscription) bool { return !l.has(sub) })
 	sortSubs(subs)
-	if l.afterFirst = subs; full && l.sawAll || !full && l.firstResponse != 0 {
+	if l.afterFirst = subs; spoken {
 		l.afterFirst = nil
 	}
 	for _, sub := range subs {
 		switch {
 		case !sub.wanted():
 		// WILD-2, P-1: the wildcard's state has no such name.
-		case full && l.sawAll && !sub.exists():
+		case full && spoken && !sub.exists():
 			m.remove(now, sub, ReasonAbsent)
-		case sub.unconfirmed && l.afterFirst != nil: // held until the server has spoken at all
-		case l.afterFirst == nil || sub.timer == 0:
+		case sub.unconfirmed && !spoken: // held until the server has spoken at all
+		case spoken || sub.timer == 0:
 			m.await(now, sub)
 		}
 	}
