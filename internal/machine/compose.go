@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -134,12 +135,12 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	l.setForm(form)
 	members := l.ownedWhere(func(sub *subscription) bool { return sub.exists() && !sub.wanted() }) // for collections alone
-	names, named, listed := l.fit(len(msg), names, members)
+	names, named, listed, size := l.fit(len(msg), names, members)
 	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
 	if form == wildLegacy {
 		named = 0
 	}
-	msg = slices.Grow(msg, l.sizeFirstDelta(names[:named], members[:listed]))
+	msg = slices.Grow(msg, size-len(msg))
 	l.postpone(names[named:])
 	l.subscribe(names[:named])
 	for _, sub := range names[:named] {
@@ -223,27 +224,17 @@ func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
 }
 
-// sizeFirstDelta is how many bytes the names and versions of a first message take, or some
-// more.
-func (l *link) sizeFirstDelta(wanted, held []*subscription) (n int) {
-	for _, sub := range wanted {
-		n += l.sizeOfName(sub) + sub.sizeOfVersion()
-	}
-	for _, sub := range held {
-		n += sub.sizeOfVersion()
-	}
-	return n
-}
-
 // fit says how many names, and how many versions of members, fit into a first delta request that has so many bytes
-// already, and in which order the names go. Versions of members go before names: of a
-// member that is not listed the server would not tell the removal. Names that do not fit follow in later requests.
-func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
+// already, in which order the names go, and how many bytes it then has, or some more. Versions of members go before
+// names: of a member that is not listed the server would not tell the removal. Names that do not fit follow in later
+// requests.
+func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed, length int) {
 	budget := l.stream.budget
 	if budget == 0 {
-		return names, len(names), len(members)
+		budget = math.MaxInt
+	} else {
+		named, names = globsFirst(names)
 	}
-	named, names = globsFirst(names)
 	for _, sub := range names[:named] {
 		size += l.sizeOfName(sub)
 	}
@@ -251,18 +242,15 @@ func (l *link) fit(size int, names, members []*subscription) (ordered []*subscri
 		size += members[listed].sizeOfVersion()
 		listed++
 	}
-	if l.form == wildNone && named == 0 {
-		named = 1 // a first request without names is the wildcard's
-		size += l.sizeOfName(names[0]) + names[0].sizeOfVersion()
-	}
-	for named < len(names) {
-		size += l.sizeOfName(names[named]) + names[named].sizeOfVersion()
-		if size > budget {
+	for _, sub := range names[named:] {
+		more := l.sizeOfName(sub) + sub.sizeOfVersion()
+		if size+more > budget && (named > 0 || l.form != wildNone) { // a first request without names is the wildcard's
 			break
 		}
+		size += more
 		named++
 	}
-	return names, named, listed
+	return names, named, listed, size
 }
 
 // globsFirst puts globs before other names: versions of their members mean nothing without

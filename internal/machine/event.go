@@ -32,7 +32,7 @@ type Watch struct {
 	timer          // of the first answer
 	toDecode int32 // decode tasks of what was held when it began that it waits for; 1 until they are made
 
-	Wildcard bool // the whole collection
+	Wildcard bool // the whole collection: the wildcard or a glob
 	Explicit bool // `*` has to be spelled so
 	Patient  bool // the silence of the server is no absence to it (initial_fetch_timeout of 0)
 	alive    bool
