@@ -167,7 +167,7 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	}
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when() <= at {
-		if first := u.names[0]; first.sub.wanted() {
+		if u.names[0].sub.wanted() {
 			u.quirk.restart(m, now, u)
 			return
 		}
