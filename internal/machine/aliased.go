@@ -107,7 +107,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 				r.aliasedAt(i).err = err
 				return
 			}
-			r.speaks(i, sub, by)
+			r.seeAlias(i, sub, by)
 		}
 	}
 }
@@ -128,15 +128,15 @@ func (r *reader) findLinked(by map[*subscription]int) {
 			case spoken:
 				r.namedTwice(i, sub)
 			default:
-				r.speaks(i, sub, by)
+				r.seeAlias(i, sub, by)
 			}
 		}
 	}
 }
 
-// speaks notes that the resource at index i is watched under an alias.
-func (r *reader) speaks(i int, sub *subscription, by map[*subscription]int) {
-	sub.mark(r.response)
+// seeAlias notes that the resource at index i is watched under an alias.
+func (r *reader) seeAlias(i int, sub *subscription, by map[*subscription]int) {
+	sub.seeAlone(r.response)
 	by[sub] = i
 	a := r.aliasedAt(i)
 	a.keys = append(a.keys, sub)

@@ -188,7 +188,7 @@ func (c *collection) covered() (subs []*subscription) {
 		return slices.DeleteFunc(c.present(), (*subscription).isCollection)
 	}
 	for sub := range c.cache.subs.all() {
-		if !sub.isCollection() && c.hears(sub) {
+		if !sub.isCollection() && c.cache.starCovers(sub) {
 			subs = append(subs, sub)
 		}
 	}
@@ -232,7 +232,7 @@ func (c *cache) release(sub *subscription) {
 // server then has to confirm it, if it was requested by name or came from another server: most servers do not
 // count a structured name to the wildcard.
 func (c *cache) giveToStar(sub *subscription) bool {
-	if !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
+	if !c.star.lives() || !c.starCovers(sub) || !sub.spokenOf() {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
@@ -289,10 +289,11 @@ func (c *collection) needsNoMore() bool {
 	return false
 }
 
-// hears says whether the wildcard covers a subscription: any of its servers may send the name, even if another
+// starCovers says whether the wildcard covers a subscription: any of its servers may send the name, even if another
 // source's word counts. That never changes, whichever server is active.
-func (c *collection) hears(sub *subscription) bool {
-	return sub.of == c || slices.ContainsFunc(c.source.Servers, func(i int) bool { return c.source.answersFor(i, sub.authority()) })
+func (c *cache) starCovers(sub *subscription) bool {
+	src := c.star.source
+	return sub.of == c.star || slices.ContainsFunc(src.Servers, func(i int) bool { return src.answersFor(i, sub.authority()) })
 }
 
 // covering are the watches of its collection, and those of the wildcard.
@@ -301,7 +302,7 @@ func (sub *subscription) covering() (all []*Watch) {
 		all = sub.of.self.watches
 	}
 	// GLOB-5: all watches that cover a resource hear of it.
-	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.hears(sub) {
+	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.cache.starCovers(sub) {
 		all = slices.Concat(all, star.self.watches)
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 func (m *Machine) firstReachable(src *source, i int) int {
 	for ; i+1 < len(src.streams) && src.streams[i].unreachable(); i++ {
 		if i >= src.active {
-			m.logServer(src.streams[i], true, "the server cannot be reached; the next one is asked")
+			m.logServer(src.streams[i], warning, "the server cannot be reached; the next one is asked")
 		}
 	}
 	return i
@@ -86,8 +86,8 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 func (m *Machine) revert(now time.Time, l *link) {
 	for _, src := range l.stream.sources {
 		// FALLBACK-5: the first response of a server before the active one.
-		if src.watches > 0 && src.standsBy(l.stream) && l.serves(src) {
-			m.logServer(l.stream, false, "the server answers again and is used")
+		if src.watches > 0 && src.hasStandby(l.stream) && l.serves(src) {
+			m.logServer(l.stream, information, "the server answers again and is used")
 			m.activate(now, src, slices.Index(src.streams, l.stream))
 		}
 	}

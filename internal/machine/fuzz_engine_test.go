@@ -15,9 +15,9 @@ type simStream struct {
 	state   streamState
 	began   bool // a request was sent
 	writing bool
-	reading bool                // the next response may be sent
-	doomed  bool                // the server will end it
-	types   map[string]*simType // by URL
+	reading bool                    // the next response may be sent
+	doomed  bool                    // the server will end it
+	types   map[string]*simType     // by URL
 	waited  map[typedName]time.Time // since when names were subscribed on incarnations that the client ended
 }
 

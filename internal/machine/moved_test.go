@@ -63,7 +63,7 @@ func TestSameValueOfTwoServers(t *testing.T) {
 	decode(receive(opened[1], name))
 	step(Written{opened[1]}, Delivered{opened[1]})
 	step(Stop{w})
-	r.now = r.now.Add(pace)
+	r.now = r.now.Add(minPace)
 	step(Tick{})
 	decode(late)
 	if updates != 1 {

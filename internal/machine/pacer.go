@@ -26,16 +26,16 @@ type turn struct {
 // has answered since: a millisecond, and in state of the world one more for each so many
 // names, since each request restates them all.
 const (
-	pace        = time.Millisecond
+	minPace     = time.Millisecond
 	namesOfPace = 2048
 )
 
 // pace notes that a request which only changes interest left.
 func (l *link) pace(now time.Time) {
 	// STREAM-9: changes that come meanwhile go with the next request.
-	l.paced = now.Add(pace)
+	l.paced = now.Add(minPace)
 	if !l.stream.Delta {
-		l.paced = now.Add(pace * time.Duration(1+l.watched/namesOfPace))
+		l.paced = now.Add(minPace * time.Duration(1+l.watched/namesOfPace))
 	}
 }
 

@@ -15,7 +15,7 @@ func (*tooMuch) ended(m *Machine, now time.Time, end *ending) {
 		return
 	}
 	if s.responded {
-		m.logServer(s, true, "the server ends the stream since too much is asked of it; the waits before the next grow", "error", end.Err.Error())
+		m.logServer(s, warning, "the server ends the stream since too much is asked of it; the waits before the next grow", "error", end.Err.Error())
 	}
 	w.Served = s.responded && (!w.Short || s.clock.at(now)-s.opened >= muchLife)
 	if w.Short = false; w.Health == HealthGood {

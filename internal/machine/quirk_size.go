@@ -42,7 +42,7 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		s.budget = size // it cannot be kept
 		const text = "a request may be too large for the server, and state of the world cannot split it"
 		if before == 0 {
-			m.logServer(s, true, text, "bytes", size)
+			m.logServer(s, warning, text, "bytes", size)
 		}
 		end.err = fmt.Errorf("%s: %w", text, end.Err)
 		return
@@ -51,5 +51,5 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		before = size
 	}
 	s.budget = min(before, size) / 2
-	m.logServer(s, true, "a request may be too large for the server; first requests are kept under a limit", "bytes", size, "limit", s.budget)
+	m.logServer(s, warning, "a request may be too large for the server; first requests are kept under a limit", "bytes", size, "limit", s.budget)
 }

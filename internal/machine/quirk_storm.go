@@ -40,7 +40,7 @@ func (q *storms) answering(m *Machine, now time.Time, resp *response, detail *wi
 	l := resp.link
 	st := q.of.on(l)
 	if st.heard(now, resp, detail) {
-		m.logType(l, true, "the server repeats one response without end; answers to it are slowed down")
+		m.logType(l, warning, "the server repeats one response without end; answers to it are slowed down")
 	}
 	if st.raging && detail == nil && resp.takesStarForName() {
 		m.warnStar(l)

@@ -76,7 +76,7 @@ func (q *suspects) received(m *Machine, _ time.Time, l *link) {
 	it.cleared, it.doubts, it.hold = true, 0, pauses{}
 	if l.fault != nil {
 		l.fault = nil
-		m.logType(l, false, "the server answers for the type now")
+		m.logType(l, information, "the server answers for the type now")
 		if l.stream.fault == nil {
 			m.tellEveryone(l, nil, nil)
 		}
@@ -141,7 +141,7 @@ func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.cache.typ.URL, err),
 	}
 	if l.fault == nil {
-		m.logType(l, true, "the server ends the stream when it is asked for the type "+l.cache.typ.URL+
+		m.logType(l, warning, "the server ends the stream when it is asked for the type "+l.cache.typ.URL+
 			"; the type is held back so that the others live")
 	}
 	if !f.same(l.fault) {

@@ -43,7 +43,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 func (r *reader) find(i int) *subscription {
 	l := r.link
 	if sub := l.repeated(r.response, i); sub != nil {
-		return r.own(sub)
+		return r.seeOwn(sub)
 	}
 	name, err := l.nameOf(&r.Resources[i])
 	if len(r.Resources[i].Name) == 0 && name != nil {
@@ -92,11 +92,11 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	return r.own(sub)
+	return r.seeOwn(sub)
 }
 
-// own notes that the response holds a resource by its own name, so that this is no alias.
-func (r *reader) own(sub *subscription) *subscription {
+// seeOwn notes that the response holds a resource by its own name, so that this is no alias.
+func (r *reader) seeOwn(sub *subscription) *subscription {
 	_ = r.setAlias(sub, nil) // there is always room for less
 	sub.see(r.response)
 	return sub
@@ -108,11 +108,11 @@ func (sub *subscription) see(resp *response) {
 		c.seen = resp.serial
 		resp.collections = append(resp.collections, c)
 	}
-	sub.mark(resp)
+	sub.seeAlone(resp)
 }
 
-// mark is see without the collection: an alias is in none.
-func (sub *subscription) mark(resp *response) {
+// seeAlone is see without the collection: an alias is in none.
+func (sub *subscription) seeAlone(resp *response) {
 	resp.mentioned++
 	sub.seen = resp.serial
 	// DNE-4: any word confirms it.
@@ -242,7 +242,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 		// ERR-8: the resource wins over its error.
 		case sub.seen == r.serial:
 			if !r.passed {
-				m.log(sub, true, "a response holds an error for a resource beside it; the error is passed over")
+				m.log(sub, warning, "a response holds an error for a resource beside it; the error is passed over")
 			}
 			r.passed = true
 		default:

@@ -119,7 +119,7 @@ func TestRenewedForgotten(t *testing.T) {
 	r.says(nil, []string{"a", "b"}, NoticeUpdated, "a", "b")
 	r.refuse = true
 	r.says(map[int]bool{0: true}, []string{"a"}, NoticeAmbient, "a")
-	r.now = r.now.Add(pace)
+	r.now = r.now.Add(minPace)
 	r.step(Stop{r.a}, Tick{})
 	r.step(Written{r.ref})
 	if n := ts.cache.subs.len(); n != 1 {

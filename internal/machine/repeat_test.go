@@ -139,7 +139,7 @@ func (r *repeatRun) run(what string, fx Effects) {
 			line = append(line, fmt.Sprintf("decode %d", len(t.Items)))
 			events = append(events, Decoded{t, refuseBad(t)})
 		}
-		r.now = r.now.Add(pace)
+		r.now = r.now.Add(minPace)
 		fx = r.step(append(events, Tick{})...)
 	}
 	r.lines = append(r.lines, strings.Join(line, "\n"))

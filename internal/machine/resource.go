@@ -35,7 +35,7 @@ func (m *Machine) returned(sub *subscription) {
 	// ERR-5: it returns.
 	if sub.keptDeleted() {
 		sub.endLease(leaseGrace)
-		m.log(sub, false, "a resource that the server had deleted is back")
+		m.log(sub, information, "a resource that the server had deleted is back")
 	}
 }
 
@@ -153,7 +153,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	}
 	// ERR-5: the operator is told once.
 	if sub.status != StatusDoesNotExist {
-		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
+		m.log(sub, information, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
 		if sub.reason = reason; grace > 0 {
 			m.lease(now, sub, leaseGrace, grace)
 		}

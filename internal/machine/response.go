@@ -162,6 +162,7 @@ func (resp *response) tellsAll() bool {
 // brokenFile says that a response is that of a file which cannot be used: errors alone, which
 // say nothing of the rest.
 func (resp *response) brokenFile() bool {
+	// FILE-4: what is held stays.
 	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
 

@@ -95,7 +95,7 @@ func (r *resumeRig) resume() (sent []*discoveryv3.DeltaDiscoveryRequest, sizes [
 		if len(fx.Send) > 0 {
 			r.step(Written{r.ref})
 		}
-		r.now = r.now.Add(pace)
+		r.now = r.now.Add(minPace)
 		if fx = r.step(Tick{}); len(fx.Send) == 0 {
 			return sent, sizes
 		}

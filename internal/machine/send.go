@@ -25,7 +25,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	// ACK-12: it is not answered.
 	case a.nonce == "":
 		// Without a nonce an answer would be taken for a change of interest.
-		m.logType(l, true, "a delta response has no nonce; it cannot be answered")
+		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
 		l.owedSize += a.size()

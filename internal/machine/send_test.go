@@ -36,7 +36,7 @@ func TestPace(t *testing.T) {
 //
 // spec: STREAM-9
 func TestPaceOfManyNames(t *testing.T) {
-	for delta, want := range map[bool]time.Duration{false: 3 * pace, true: pace} {
+	for delta, want := range map[bool]time.Duration{false: 3 * minPace, true: minPace} {
 		r := newRig(t, Config{}, Server{Delta: delta})
 		var watches []Event
 		for i := range 2 * namesOfPace {

@@ -98,8 +98,8 @@ func (src *source) reached() []*stream { return src.streams[:src.active+1] }
 
 func (src *source) reaches(s *stream) bool { return slices.Contains(src.reached(), s) }
 
-// standsBy says that names are subscribed to at a server that is not the active one.
-func (src *source) standsBy(s *stream) bool { return slices.Contains(src.streams[:src.active], s) }
+// hasStandby says that names are subscribed to at a server that is not the active one.
+func (src *source) hasStandby(s *stream) bool { return slices.Contains(src.streams[:src.active], s) }
 
 // answersFor says whether one of the servers answers for the structured names of an authority.
 func (src *source) answersFor(server int, authority string) bool {

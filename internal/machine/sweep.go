@@ -56,7 +56,7 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this
 		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
 	case ev.Err != nil:
-		m.logType(l, true, "a guard keeps what the server does not speak of")
+		m.logType(l, warning, "a guard keeps what the server does not speak of")
 	default:
 		m.removeUnconfirmed(now, unconfirmed)
 	}

@@ -144,6 +144,12 @@ func (m *Machine) tellLate(sub *subscription, to []*Watch) {
 	}
 }
 
+// How much a line of the log matters.
+const (
+	information = false
+	warning     = true
+)
+
 func (m *Machine) log(sub *subscription, warn bool, text string) {
 	m.fx.Log = append(m.fx.Log, Log{
 		Warn: warn, Server: sub.stream().server, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Text: text,
@@ -155,7 +161,7 @@ func (m *Machine) warnStar(l *link) {
 	// S-31: the log says it once.
 	if !l.doubtful {
 		l.doubtful = true
-		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
+		m.logType(l, warning, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
 	}
 }
 

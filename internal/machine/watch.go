@@ -101,7 +101,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		sub.of.cache.want(sub, false)
 		// ERR-5: nobody watches it any more.
 		if sub.keptDeleted() {
-			m.log(sub, false, "a resource that the server had deleted is not watched any more")
+			m.log(sub, information, "a resource that the server had deleted is not watched any more")
 		}
 	}
 	for _, s := range src.reached() {
