@@ -196,7 +196,7 @@ func TestFileEntry(t *testing.T) {
 	name := withAlt(d.url("list.pb"), at("a", "x")) + ",entry=e"
 	_, err := d.c.Watch(t.Context(), cds.Type, name, d.hear)
 	must(t, err)
-	d.heard("failed file://DIR/list.pb#alt=a/x,entry=e connection", "updated file://DIR/list.pb#alt=a/x,entry=e 1 via a/x",
+	d.heard("updated file://DIR/list.pb#alt=a/x,entry=e 1 via a/x",
 		"ambient error file://DIR/list.pb#alt=a/x,entry=e connection via a/x")
 	d.put("list.pb", versioned("7", listing(inline("e", "", cluster("e", "")))))
 	d.c.ResetBackoff()

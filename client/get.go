@@ -156,7 +156,8 @@ func (l *lookup) hear(ev Event[any]) {
 	defer l.mu.Unlock()
 	re, _ := ev.Err.(*ResourceError)
 	l.cut = ev.Kind == EventAmbientError && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
-	if !isAnswer(&ev) {
+	gone := ev.Kind == EventFailed && l.answer.Kind == EventUpdated // that of an alternative, whose primary cannot be reached
+	if !isAnswer(&ev) && !gone {
 		return
 	}
 	if l.answer.Kind == 0 {

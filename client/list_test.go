@@ -376,7 +376,7 @@ func TestListFollows(t *testing.T) {
 		}
 		slices.Sort(got)
 		same(t, "heard", got, []string{
-			"ambient error c/z#alt=b/y connection via b/y", "failed c/z#alt=b/y connection", "synced a//list via b//list",
+			"ambient error c/z#alt=b/y connection via b/y", "synced a//list via b//list",
 			"updated a//list#entry=i 4 via b/y", "updated a/x 4 via b/y", "updated b//other#entry=o 5", "updated c/z#alt=b/y 4 via b/y",
 		})
 		rec.events = nil

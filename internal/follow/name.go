@@ -106,19 +106,22 @@ func (h *node) primary() outcome {
 }
 
 // outcome is that of the alternative only if that has a value: it is used because of trouble on
-// the way to the primary, which stays what is told otherwise.
+// the way to the primary, which is told otherwise, once the alternative has failed too.
 func (h *node) outcome() outcome {
 	o := h.primary()
 	if h.alt == nil {
 		return o
 	}
-	a := h.alt.outcome()
-	if !a.news.is(machine.NoticeUpdated) {
-		o.also = cmp.Or(a.news, o.also)
-		return o
+	switch a := h.alt.outcome(); {
+	case a.news.is(machine.NoticeUpdated):
+		a.trouble = cmp.Or(a.trouble, o.news)
+		return a
+	case a.news == nil:
+		o.news = nil // there may be a value soon
+	default:
+		o.also = a.news
 	}
-	a.trouble = cmp.Or(a.trouble, o.news)
-	return a
+	return o
 }
 
 // tell tells what is new. A value stays good until what takes its place has answered.
