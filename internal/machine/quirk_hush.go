@@ -30,25 +30,16 @@ type hushes struct {
 
 // unheard are those of one type.
 type unheard struct {
-	quirk   *hushes
-	link    *link
-	names   []addedName   // in the order of their times; some maybe known since
-	heard   time.Duration // when the server last spoke of the type
-	version string        // of what it said then; "" if that was refused
-	looks   bool          // it has answered added names, so that it looks at them
+	quirk *hushes
+	link  *link
+	names []addedName   // in the order of their times; some maybe known since
+	heard time.Duration // when the server last spoke of the type
 	timer
 }
 
 type addedName struct {
-	sub  *subscription
-	back bool          // it was unsubscribed on the stream
-	at   time.Duration // on the stream's clock, when it may stay unknown no longer
-}
-
-func (q *hushes) on(l *link) *unheard {
-	u := q.of.on(l)
-	u.quirk, u.link = q, l
-	return u
+	sub *subscription
+	at  time.Duration // on the stream's clock, when it may stay unknown no longer
 }
 
 func (q *hushes) forget() {
@@ -80,14 +71,15 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	if !l.mightMissNames() && len(q.left[l]) == 0 {
 		return
 	}
-	u := q.on(l)
+	u := q.of.on(l)
+	u.quirk, u.link = q, l
 	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
 		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.unknown(n.sub) })
 	}
 	at := l.stream.clock.at(now) + l.stream.hush()
 	for _, sub := range fresh {
-		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames() && !u.looks) && l.unknown(sub) {
-			u.names = append(u.names, addedName{sub, back, at})
+		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames()) && l.unknown(sub) {
+			u.names = append(u.names, addedName{sub, at})
 		}
 	}
 	u.wake(m, now)
@@ -109,22 +101,6 @@ func (q *hushes) received(m *Machine, now time.Time, l *link) {
 	if u := q.of[l]; u != nil {
 		u.heard = l.stream.clock.at(now)
 		u.wake(m, now)
-	}
-}
-
-// answering looks for a server that answers added names with the version that it has said before: it does not wait for the
-// next. What was refused may be repeated for that alone (S-1).
-func (q *hushes) answering(_ *Machine, _ time.Time, resp *response, detail *wire.Status) {
-	if !resp.link.mightMissNames() {
-		return
-	}
-	u := q.on(resp.link)
-	if len(u.names) > 0 && resp.Version == u.version && u.version != "" {
-		u.looks = true
-		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !n.back })
-	}
-	if u.version = resp.Version; detail != nil {
-		u.version = ""
 	}
 }
 
@@ -151,10 +127,7 @@ func (u *unheard) when() time.Duration {
 // wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for, but in delta,
 // where it may have nothing to answer.
 func (u *unheard) wake(m *Machine, now time.Time) {
-	if len(u.names) == 0 {
-		return
-	}
-	if s := u.link.stream; s.Delta || u.link.firstResponse != 0 {
+	if s := u.link.stream; (s.Delta || u.link.firstResponse != 0) && len(u.names) > 0 {
 		m.setAlarm(now, s, u, u.when()-s.clock.at(now))
 	}
 }
