@@ -69,13 +69,9 @@ func (a *agenda) next() time.Time {
 	return v.at
 }
 
-// deadline is when a stream wants to be looked at though nothing happens; zero for never.
+// deadline is when a stream wants to be looked at though nothing happens and it owes nothing; zero for never.
 func (s *stream) deadline() time.Time {
-	at := sooner(sooner(s.lingerUntil, s.nextAlarm()), s.takeBy())
-	if s.state == up && s.writing == nil {
-		at = sooner(at, s.again)
-	}
-	return at
+	return sooner(sooner(s.lingerUntil, s.nextAlarm()), s.takeBy())
 }
 
 // sooner is the earlier of two times, of which zero is never.

@@ -33,8 +33,8 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 			for _, l := range s.order {
 				m.sweepLater(now, l)
 			}
-			m.send(now, s)
-			m.agenda.put(s, s.deadline())
+			again := m.send(now, s)
+			m.agenda.put(s, sooner(again, s.deadline()))
 		}
 	}
 	return m.fx

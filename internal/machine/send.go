@@ -33,14 +33,13 @@ func (m *Machine) owe(now time.Time, resp *response) {
 }
 
 // send gives a free writer the next message: answers before pure interest, types in their
-// order.
-func (m *Machine) send(now time.Time, s *stream) {
+// order. It returns when something else that is owed may be said; zero if nothing is, or the writer is not free.
+func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	// STREAM-9: one message at a time is with the writer.
 	if s.state != up || s.writing != nil {
-		return
+		return time.Time{}
 	}
 	token := s.Rate.ready(&s.throttle)
-	s.again = time.Time{}
 	var turns []turn
 	waiting := 0
 	for _, l := range s.order {
@@ -49,8 +48,13 @@ func (m *Machine) send(now time.Time, s *stream) {
 		if l.busy != nil {
 			continue
 		}
-		if m.restartOutdated(now, l) {
-			return
+		switch at, outdated := m.restartAt(now, l); {
+		// WILD-3: a wildcard begins with a new stream.
+		case outdated && !now.Before(at):
+			m.restartPaced(now, s)
+			return time.Time{}
+		case outdated: // what is under way comes first
+			again = sooner(again, at)
 		}
 		what := l.owes()
 		if what == oweNothing {
@@ -58,9 +62,9 @@ func (m *Machine) send(now time.Time, s *stream) {
 		}
 		switch at, doubts := l.notBefore(what); {
 		case now.Before(at):
-			s.again = sooner(s.again, later(at, token))
+			again = sooner(again, later(at, token))
 		case now.Before(token): // RATE-1
-			s.again = sooner(s.again, token)
+			again = sooner(again, token)
 			waiting++
 		default:
 			turns = append(turns, turn{l, what, doubts})
@@ -70,9 +74,10 @@ func (m *Machine) send(now time.Time, s *stream) {
 	slices.SortStableFunc(turns, byTurn)
 	for _, t := range turns {
 		if m.write(now, t.link, t.what) {
-			return
+			return time.Time{}
 		}
 	}
+	return again
 }
 
 // byTurn puts answers before requests that only change interest, and of these types that are doubted least before

@@ -73,7 +73,6 @@ type incarnation struct {
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
-	again     time.Time         // when something that is owed may be said; zero if nothing waits
 }
 
 func (s *stream) ref() Ref { return Ref{s.index, s.gen} }

@@ -76,34 +76,21 @@ const (
 	restartMost  = 30 * time.Second
 )
 
-// restartAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
-// may be wanted again while it lingers.
-func (m *Machine) restartAt(now time.Time, l *link) time.Time {
-	at := l.stream.restarts.until
+// restartAt says whether a stream is to be begun anew for a type that is outdated, and when. A wildcard that nobody wants
+// any more may be wanted again while it lingers.
+func (m *Machine) restartAt(now time.Time, l *link) (at time.Time, outdated bool) {
+	if l.stream.watches == 0 || !l.outdated() {
+		return time.Time{}, false
+	}
+	at = l.stream.restarts.until
 	if l.wantsStar() {
-		return at
+		return at, true
 	}
 	if l.unwantedSince.IsZero() {
 		l.unwantedSince = now
 	}
 	// WILD-3: a wildcard that nobody watches lingers.
-	return later(at, l.unwantedSince.Add(m.config.Linger))
-}
-
-// restartOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
-// be. What is under way comes first.
-func (m *Machine) restartOutdated(now time.Time, l *link) bool {
-	s := l.stream
-	// WILD-3: a wildcard begins with a new stream.
-	if s.watches == 0 || !l.outdated() {
-		return false
-	}
-	if at := m.restartAt(now, l); now.Before(at) {
-		s.again = sooner(s.again, at)
-		return false
-	}
-	m.restartPaced(now, s)
-	return true
+	return later(at, l.unwantedSince.Add(m.config.Linger)), true
 }
 
 // restartPaced begins a stream anew, and notes until when it is not begun anew again.
