@@ -48,7 +48,7 @@ func (a *agenda) due(now time.Time) []*stream {
 // the next call.
 func (a *agenda) takeTouched() []*stream {
 	a.touched, a.taken = a.taken[:0], a.touched
-	slices.SortFunc(a.taken, func(x, y *stream) int { return cmp.Compare(x.index, y.index) })
+	slices.SortFunc(a.taken, func(x, y *stream) int { return cmp.Compare(x.ref.Stream, y.ref.Stream) })
 	return a.taken
 }
 

@@ -268,13 +268,10 @@ func (m *Machine) resumed(resp *response) {
 
 // endResponse ends the work on a response, whatever became of it.
 func (m *Machine) endResponse(resp *response) {
-	l, s := resp.link, resp.link.stream
-	l.busy = nil
+	resp.link.busy = nil
 	resp.noteRefusal()
-	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: NoticeEnd, Server: s.server, TypeURL: l.cache.typ.URL, Version: resp.Version, Stream: resp.ref,
-		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
-	})
+	n := m.tellOf(resp.ref, NoticeEnd, resp.link.cache.typ.URL)
+	n.Version, n.Exchange = resp.Version, &Exchange{Valid: resp.valid, Invalid: resp.invalid}
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 }
 

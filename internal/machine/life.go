@@ -15,16 +15,16 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 	// Its server does not read.
 	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
 		m.logServer(s, warning, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
-		m.fx.Fail = append(m.fx.Fail, s.ref())
-		m.down(now, s, Down{Ref: s.ref(), Kind: FaultStream, Err: errDeaf})
+		m.fx.Fail = append(m.fx.Fail, s.ref)
+		m.down(now, s, Down{Ref: s.ref, Kind: FaultStream, Err: errDeaf})
 	}
 }
 
 // open asks for a new incarnation.
 func (m *Machine) open(s *stream) {
-	s.gen++
+	s.ref.Gen++
 	s.state = opening
-	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
+	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.url})
 }
 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
@@ -34,8 +34,8 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.clock.stop(now) // handlers may hold up reading from the beginning
 	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
-	if !s.Polled {
-		m.tellUp(s)
+	if s.toldUp() {
+		m.tellOf(s.ref, NoticeStreamUp, s.url)
 	}
 	m.readOn(now, s)
 }
@@ -53,33 +53,14 @@ func (s *stream) reset(now time.Time) {
 	s.alarms.tidy()
 }
 
-// tellUp tells that a stream stands. Of a server that is polled only an answer shows that.
-func (m *Machine) tellUp(s *stream) {
-	if !s.toldUp {
-		s.toldUp = true
-		m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
-	}
-}
-
-// tellDown tells that a stream is over, if it was told that it stood; fault is nil if the
-// client ended it.
-func (m *Machine) tellDown(s *stream, fault *Fault) {
-	if s.toldUp {
-		s.toldUp = false
-		m.fx.Notify = append(m.fx.Notify, Notice{
-			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
-		})
-	}
-}
-
 // errDeaf ends a stream on which client and server would wait for each other for ever.
 var errDeaf = fmt.Errorf("the server took no request for %v, and its responses wait for more than %d bytes of answers", takeTimeout, maxOwedSize)
 
-// readOn lets the next response be read: if handlers are done with the last one, that of an
+// readOn lets the next response be read, which it was not yet: if handlers are done with the last one, that of an
 // earlier incarnation too, and the answers to those before are not too many.
 func (m *Machine) readOn(now time.Time, s *stream) {
 	// FC-1: handlers still have the last one.
-	if s.state != up || s.reading || s.undelivered != (Ref{}) {
+	if s.state != up || s.undelivered != (Ref{}) {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
@@ -88,9 +69,8 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	s.heldBack = time.Time{}
-	s.reading = true
 	s.clock.run(now)
-	m.fx.Read = append(m.fx.Read, s.ref())
+	m.fx.Read = append(m.fx.Read, s.ref)
 }
 
 // holdsBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
@@ -110,8 +90,8 @@ func (m *Machine) delivered(now time.Time, r Ref) {
 	m.agenda.touch(s)
 	if s.undelivered == r {
 		s.undelivered = Ref{}
+		m.readOn(now, s)
 	}
-	m.readOn(now, s)
 }
 
 // down: values that are held stay. The end of a stream that had delivered a response is normal (gRFC A57), unless it
@@ -139,7 +119,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	end.wait.Ref, end.wait.Fault = s.ref(), fault
+	end.wait.Ref, end.wait.Fault = s.ref, fault
 	m.fx.Wait = append(m.fx.Wait, end.wait)
 	if end.wait.Health != HealthFailed {
 		return
@@ -158,7 +138,7 @@ func (m *Machine) retry(s *stream) {
 		m.open(s)
 		return
 	}
-	m.fx.Close = append(m.fx.Close, s.ref())
+	m.fx.Close = append(m.fx.Close, s.ref)
 	s.goIdle()
 }
 
@@ -166,7 +146,7 @@ func (m *Machine) retry(s *stream) {
 // what another server gives from now on (activate), it still has names from before (startOver), or it does not hear
 // of names that are added (hush) or of a wildcard (outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
-	m.fx.Close = append(m.fx.Close, s.ref())
+	m.fx.Close = append(m.fx.Close, s.ref)
 	m.endIncarnation(now, s, nil)
 	m.open(s)
 }
@@ -174,7 +154,9 @@ func (m *Machine) restart(now time.Time, s *stream) {
 // endIncarnation tells that a stream is over and forgets what was known of it, as reset and forgetTypes have it. It says
 // whether the stream is still wanted.
 func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
-	m.tellDown(s, fault)
+	if s.toldUp() {
+		m.tellOf(s.ref, NoticeStreamDown, s.url).Fault = fault
+	}
 	s.lingerUntil = time.Time{}
 	responded := s.responded
 	s.reset(now)
@@ -186,7 +168,8 @@ func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted
 
 // goIdle forgets the troubles of a stream that nobody wants.
 func (s *stream) goIdle() {
-	s.state, s.gen = idle, s.gen+1
+	s.ref.Gen++
+	s.state = idle
 	s.fault, s.notified = nil, nil
 }
 
@@ -216,17 +199,18 @@ func (m *Machine) forgetTypes(s *stream) bool {
 // closeUnwanted ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) closeUnwanted(now time.Time, s *stream) {
-	began, responded := !m.retract(s.ref()), s.responded
+	began, responded := !m.retract(s.ref), s.responded
 	if began {
-		m.fx.Close = append(m.fx.Close, s.ref())
+		m.fx.Close = append(m.fx.Close, s.ref)
 	}
 	m.endIncarnation(now, s, nil)
 	if !began || responded {
 		s.goIdle()
 		return
 	}
-	s.state, s.gen = waiting, s.gen+1
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Short: true, Health: HealthSame})
+	s.ref.Gen++
+	s.state = waiting
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true, Health: HealthSame})
 }
 
 // retract takes a stream back that this step requested, and says whether it did.

@@ -109,7 +109,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 	s := m.slots[key]
 	if s == nil {
 		s = &stream{
-			index: len(m.streams), server: server, url: key.url, agenda: &m.agenda,
+			ref: Ref{Stream: len(m.streams)}, server: server, url: key.url, agenda: &m.agenda,
 			Server: m.servers[server], types: map[string]*link{},
 			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld, clock: clock{start: m.began},
 		}

@@ -51,7 +51,7 @@ func TestQueue(t *testing.T) {
 func TestAgenda(t *testing.T) {
 	at := func(n int) time.Time { return dawn.Add(time.Duration(n) * time.Second) }
 	var a agenda
-	s, other := &stream{index: 1}, &stream{index: 0}
+	s, other := &stream{ref: Ref{Stream: 1}}, &stream{}
 	for _, n := range []int{5, 9, 5, 3, 5} {
 		a.put(s, at(n))
 	}

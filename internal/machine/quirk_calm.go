@@ -59,7 +59,7 @@ func (q *calmness) ring(m *Machine, now time.Time) {
 	}
 	// S-10, S-33: what is held stays.
 	s.calm = true
-	m.fx.Calm = append(m.fx.Calm, s.ref())
+	m.fx.Calm = append(m.fx.Calm, s.ref)
 	m.recovered(s)
 }
 

@@ -12,9 +12,10 @@ import (
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
 	s.clock.stop(now)
-	s.responded, s.reading = true, false
-	s.undelivered = s.ref()
-	m.tellUp(s)
+	if !s.toldUp() {
+		m.tellOf(s.ref, NoticeStreamUp, s.url)
+	}
+	s.responded, s.undelivered = true, s.ref
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
@@ -22,12 +23,9 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	if l != nil && l.requested {
 		m.revert(now, l)
 	}
-	n := Notice{
-		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
-		Ignored:  l == nil || !l.requested,
-		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
-	}
-	m.fx.Notify = append(m.fx.Notify, n)
+	n := m.tellOf(s.ref, NoticeResponse, r.TypeURL)
+	n.Version, n.Ignored = r.Version, l == nil || !l.requested
+	n.Exchange = &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size}
 	// TYPE-4: it is not answered.
 	if n.Ignored {
 		for _, q := range s.quirks {
@@ -49,7 +47,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	if l.firstResponse == 0 {
 		l.firstResponse = m.serial
 	}
-	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
+	resp := &response{Response: r, ref: s.ref, link: l, serial: m.serial, form: l.form}
 	// ACK-8: the newest nonce.
 	l.nonce, l.added = r.Nonce, false
 	l.paced = time.Time{} // STREAM-9: the server has answered
@@ -77,7 +75,7 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 		s.ignored[r.TypeURL] = r.Nonce
 	}
 	m.recovered(s)
-	m.fx.Consumed = append(m.fx.Consumed, s.ref())
+	m.fx.Consumed = append(m.fx.Consumed, s.ref)
 }
 
 // untyped is the type of a response that does not say it; "" if that cannot be told. Streams

@@ -37,7 +37,7 @@ type response struct {
 // stands says that the incarnation of the stream on which the response came is not over.
 func (resp *response) stands() bool {
 	s := resp.link.stream
-	return s.state == up && s.ref() == resp.ref
+	return s.state == up && s.ref == resp.ref
 }
 
 // serial is the number of a response among all of the machine; 0 is none. Numbers come round.

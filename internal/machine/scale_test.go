@@ -51,10 +51,10 @@ func TestStepLooksAtFew(t *testing.T) {
 		t.Helper()
 		var got []int
 		for _, s := range m.agenda.due(now) {
-			got = append(got, s.index)
+			got = append(got, s.ref.Stream)
 			m.ringDue(now, s)
-			m.send(now, s)
-			m.agenda.put(s, s.deadline())
+			again := m.send(now, s)
+			m.agenda.put(s, sooner(again, s.deadline()))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: looked at %v, want %v", what, got, want)

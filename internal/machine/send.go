@@ -145,10 +145,8 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	if msg == nil {
 		return false
 	}
-	n := Notice{
-		Kind: NoticeRequest, Server: s.server, TypeURL: l.cache.typ.URL, Stream: s.ref(),
-		Exchange: &Exchange{Resources: l.names.Len(), Size: sizeOf(msg)},
-	}
+	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
+	n.Exchange = &Exchange{Resources: l.names.Len(), Size: sizeOf(msg)}
 	if !s.Delta && l.form == wildExplicit {
 		n.Resources++
 	}
@@ -168,9 +166,10 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	delete(s.owedNode, l.cache.typ.URL)
 	s.Rate.spend(now, &s.throttle)
 	s.writing = l
-	m.readOn(now, s)
-	m.fx.Notify = append(m.fx.Notify, n)
-	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
+	if !s.heldBack.IsZero() {
+		m.readOn(now, s)
+	}
+	m.fx.Send = append(m.fx.Send, Send{s.ref, msg})
 	return true
 }
 

@@ -42,7 +42,7 @@ const longest = math.MaxInt64 / 4
 
 // current finds the stream of an event, or nil if that incarnation of it is over.
 func (m *Machine) current(r Ref) *stream {
-	if s := m.streams[r.Stream]; s.gen == r.Gen {
+	if s := m.streams[r.Stream]; s.ref == r {
 		return s
 	}
 	return nil

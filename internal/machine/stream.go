@@ -17,8 +17,7 @@ const (
 // stream is one stream for life; each time it is opened is an incarnation of its own.
 type stream struct {
 	*Server
-	index   int
-	gen     int
+	ref     Ref // of the present incarnation, or the last
 	server  int
 	url     string // "" if aggregated
 	state   streamState
@@ -67,19 +66,18 @@ type incarnation struct {
 	owedNode  map[string]bool // types that have to say it again, by URL
 	responded bool
 	calm      bool              // its server's silence counts as a response; see [calmness]
-	toldUp    bool              // the program was told that it is up
-	reading   bool              // the next response may be read, or is being read
 	heldBack  time.Time         // set while too many answers are owed to read on: when a request last left, or handlers were last done
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
 }
 
-func (s *stream) ref() Ref { return Ref{s.index, s.gen} }
-
 // unreachable says that the server is in trouble and has not spoken since: a response that
 // is being worked on has not ended the trouble yet, but it will.
 func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
+
+// toldUp says that the program was told that the stream stands. Of a server that is polled only an answer shows that.
+func (s *stream) toldUp() bool { return s.state == up && (!s.Polled || s.responded) }
 
 // works says that the server has spoken on this incarnation, or has nothing to say, and nothing
 // is wrong with it.

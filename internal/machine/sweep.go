@@ -42,7 +42,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	for _, sub := range unconfirmed {
 		going[sub] = true
 	}
-	m.askGuard(l, Proposal{ref: l.stream.ref(), unconfirmed: unconfirmed}, going)
+	m.askGuard(l, Proposal{ref: l.stream.ref, unconfirmed: unconfirmed}, going)
 }
 
 // sweepGuarded takes the judgement of a guard. What is kept is told of again with the next

@@ -19,8 +19,14 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: kind, Server: sub.server(), TypeURL: sub.of.cache.typ.URL, Name: sub.name,
-		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref(), To: to, All: all, Stale: sub.stale(),
+		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref, To: to, All: all, Stale: sub.stale(),
 	})
+	return &m.fx.Notify[len(m.fx.Notify)-1]
+}
+
+// tellOf begins a notice of what happened on a stream.
+func (m *Machine) tellOf(stream Ref, kind NoticeKind, typeURL string) *Notice {
+	m.fx.Notify = append(m.fx.Notify, Notice{Kind: kind, Server: m.streams[stream.Stream].server, TypeURL: typeURL, Stream: stream})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 

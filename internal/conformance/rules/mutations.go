@@ -28,7 +28,7 @@ func Mutations() []Mutation {
 		{"DELTA-1", "versions.list", drop, "no versions are listed", "delta-first-message"},
 		{"DELTA-12", "response.heartbeat", always.Of(4), "virtual hosts have heartbeats", "delta-heartbeat-vhds"},
 		{"DNE-3", "", never, "held resources have timers", "dne-not-if-held"},
-		{"DNE-5", "link.owesAnswer", places.Put("($) && l.stream.gen <= 1"), "names have a timer on the first stream alone", "dne-stopped-by-stream-end"},
+		{"DNE-5", "link.owesAnswer", places.Put("($) && l.stream.ref.Gen <= 1"), "names have a timer on the first stream alone", "dne-stopped-by-stream-end"},
 		{"DNE-8", "Machine.AddServer", never, "the transient timeout is the ordinary one", "dne-transient"},
 		{"DNE-8", "Machine.unknownTimeout", never, "the transient timeout says that there is no resource", "dne-transient"},
 		{"ERR-3", "Machine.refuse", never.Of(3), "a refused update never takes the value away", "err-fail-on-data-errors"},
