@@ -45,8 +45,7 @@ func (m *Machine) cacheOf(t *Type, scope int) *cache {
 
 func newCache(t *Type) *cache {
 	c := &cache{owners: map[string]*source{}}
-	c.star = &collection{cache: c, name: star}
-	c.star.self = &subscription{name: star, of: c.star, status: StatusRequested}
+	c.star = c.newCollection(nil, star)
 	c.clear(t)
 	return c
 }

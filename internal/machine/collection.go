@@ -15,14 +15,13 @@ const star = "*"
 type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known
-	name   string  // `*`, the URL of a glob, or "" for neither
 
 	explicit bool // of the wildcard: its first watch wanted it by the name `*`
 
 	seen serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
 
-	// self is the subscription of the collection's own name, which of a glob is requested as if it were a
-	// resource; nil without a name.
+	// self is the subscription of the collection's own name: `*`, or the URL of a glob, which is requested as if it were a
+	// resource. Without a name it is "", and nobody watches it.
 	self *subscription
 
 	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
@@ -37,13 +36,13 @@ type collection struct {
 func (c *collection) isGlob() bool { return c.pattern.before != "" }
 
 // wanted says whether the collection is, as a whole.
-func (c *collection) wanted() bool { return c.self != nil && c.self.wanted() }
+func (c *collection) wanted() bool { return c.self.wanted() }
 
 // synced says that its watches were told that they have its first state.
 func (c *collection) synced() bool { return c.wanted() && c.self.complete }
 
 // lives says that the collection is wanted, or was until now and the server was not told yet.
-func (c *collection) lives() bool { return c.self != nil && c.self.lives() }
+func (c *collection) lives() bool { return c.self.lives() }
 
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
@@ -105,11 +104,18 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	return c.plainOf(src)
 }
 
+func (c *cache) newCollection(src *source, name string) *collection {
+	of := &collection{cache: c, source: src}
+	of.self = &subscription{name: name, of: of, status: StatusRequested}
+	return of
+}
+
 // plainOf finds or makes the collection of structured names that no glob covers.
 func (c *cache) plainOf(src *source) *collection {
 	plain := c.plain[src]
 	if plain == nil {
-		plain = &collection{cache: c, source: src, globs: map[pattern]*collection{}}
+		plain = c.newCollection(src, "")
+		plain.globs = map[pattern]*collection{}
 		c.plain[src] = plain
 	}
 	return plain
@@ -121,9 +127,8 @@ func (c *cache) globFor(src *source, url string) *collection {
 	if glob := c.globs[p]; glob != nil {
 		return glob
 	}
-	glob := &collection{cache: c, source: src, name: url, pattern: p}
-	glob.self = &subscription{name: url, status: StatusRequested}
-	glob.adopt(glob.self)
+	glob := c.newCollection(src, url)
+	glob.pattern, glob.members = p, []*subscription{glob.self}
 	c.adoptLoose(glob)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
@@ -235,7 +240,7 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	if !c.star.lives() || !c.starCovers(sub) || !sub.spokenOf() {
 		return false
 	}
-	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
+	asked := sub.subscribed || sub.of.self.subscribed
 	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
@@ -259,7 +264,7 @@ func (c *cache) collectionsOf(src *source) (cs []*collection) {
 	return cs
 }
 
-func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
+func byName(a, b *collection) int { return strings.Compare(a.self.name, b.self.name) }
 
 // needsNoMore says that a server's silence completes a collection: it has nothing to add to what
 // is held. A server that remembers what it sent does not answer a wildcard if it has sent all that there

@@ -190,9 +190,7 @@ func (v *versions) list(sub *subscription, may bool) {
 		v.unlisted(sub)
 	default:
 		v.claimsHeld = true
-		if sub.of.self != nil {
-			sub.of.self.listed = true
-		}
+		sub.of.self.listed = true
 		v.msg = wire.AppendInitialVersion(v.msg, name, sub.version)
 		if v.listed != nil {
 			v.listed[name] = true

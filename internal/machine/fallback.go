@@ -184,7 +184,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		c.star.forgetStatus()
 	}
 	for _, of := range c.collectionsOf(src) {
-		if of.self != nil && of.self.link() != nil {
+		if of.self.link() != nil {
 			m.await(now, of.self)
 		}
 	}

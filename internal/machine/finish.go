@@ -129,7 +129,7 @@ func (resp *response) omits(sub *subscription) bool {
 	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
 		return true
 	case sub.of.isGlob():
-		return sub.of.self != nil && l.hasLeft(sub.of.self)
+		return l.hasLeft(sub.of.self)
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
@@ -208,7 +208,7 @@ func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gon
 // by their own names.
 func (m *Machine) endFaults(resp *response) {
 	for _, c := range append(resp.collections, resp.link.cache.star) {
-		if c.self != nil && c.self.seen != resp.serial && resp.link.has(c.self) {
+		if c.self.seen != resp.serial && resp.link.has(c.self) {
 			m.endCollectionFault(c.self)
 		}
 	}

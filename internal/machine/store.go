@@ -171,7 +171,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 			l.cache.unsettled = append(l.cache.unsettled, c)
 		case c.self.complete && !c.self.gone: // though maybe nobody watches it at the moment
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c),
+				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.self.name, Covers: c.covers(), Known: l.namesToKeep(c),
 			})
 		}
 	}
@@ -180,7 +180,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // namesToKeep are the names that the store must not forget: the collection's own, and those that it covers and that the
 // server gave, or refused on this stream.
 func (l *link) namesToKeep(c *collection) []string {
-	names := []string{c.name}
+	names := []string{c.self.name}
 	for _, sub := range c.covered() {
 		if !sub.stale() && (sub.held() || l.faulted(sub)) {
 			names = append(names, sub.name)
