@@ -95,7 +95,7 @@ func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
 	if a != nil && a.err != nil {
 		return a.err
 	}
-	if most := r.link.stream.maxResource; most > 0 && len(entry.Payload) > most {
+	if most := r.link.stream.config.MaxResource; most > 0 && len(entry.Payload) > most {
 		return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(entry.Payload), most)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (e *entry) isHeld(sub *subscription) bool {
 // overfills says that too much would be held if a subscription took an entry's payload, which is held once for
 // all.
 func (r *reader) overfills(e *entry, sub *subscription) error {
-	most, size := r.link.stream.maxHeld, len(e.Payload)
+	most, size := r.link.stream.config.MaxHeld, len(e.Payload)
 	if most <= 0 || e.item != nil || r.heldBytes+int64(size)-sub.counted() <= most {
 		return nil
 	}

@@ -52,6 +52,7 @@ type Server struct {
 	// Rate is of each of the server's streams.
 	Rate Rate
 
+	config  *Config       // of the machine
 	timeout time.Duration // of does-not-exist timers; not positive for none
 	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [tooLarge]
 }

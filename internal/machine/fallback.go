@@ -76,7 +76,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 		return false
 	}
 	// FALLBACK-4: no server is left.
-	for _, l := range s.order {
+	for _, l := range s.links {
 		m.tellEveryone(l, s.fault, src)
 	}
 	return true
@@ -116,7 +116,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	for _, c := range src.caches {
 		m.handOver(now, c, src, was)
 	}
-	for _, l := range dst.order {
+	for _, l := range dst.links {
 		if l.fault != nil || dst.works() {
 			m.tellEveryone(l, l.fault, src)
 		}
@@ -196,7 +196,7 @@ func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 	switch {
 	case s.watches == 0:
 		m.closeUnwanted(now, s)
-	case slices.ContainsFunc(s.order, func(l *link) bool { return l.hangsOver(src) }):
+	case slices.ContainsFunc(s.links, func(l *link) bool { return l.hangsOver(src) }):
 		m.restart(now, s)
 	}
 }

@@ -82,8 +82,11 @@ func (resp *response) membersGone(end statement) (all []statement) {
 // subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
 	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
-	if r.whole || !r.tellsAll() || r.nameless {
+	if !r.tellsAll() || r.nameless {
 		return nil
+	}
+	if len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() {
+		return nil // it lacks none
 	}
 	// SOTW-9: what has another active server stays.
 	// SOTW-10: what is invalid or has an error is there.
@@ -150,11 +153,11 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.endFaults(resp)
 	if resp.brokenFile() {
 		resp.invalid = 1 // however many watches it is told
-	} else if len(resp.lines) == 0 {
+	} else if !resp.nacked() {
 		l.accepted = now
 	}
 	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
-	if len(resp.lines) == 0 && !s.Delta && (resp.stands() || s.ResumeVersion && !resp.missed) {
+	if !resp.nacked() && !s.Delta && (resp.stands() || s.ResumeVersion && !resp.missed) {
 		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
 		l.lapsed = l.lapsed && !resp.tellsAll()
 	}

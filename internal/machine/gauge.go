@@ -65,7 +65,7 @@ type Accepted struct {
 func (m *Machine) Accepted() []Accepted {
 	var as []Accepted
 	for _, s := range m.streams {
-		for _, l := range s.order {
+		for _, l := range s.links {
 			if !l.accepted.IsZero() && l.wanted() {
 				as = append(as, Accepted{s.server, l.cache.typ.URL, l.accepted})
 			}

@@ -102,11 +102,12 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 // nothingToJudge says that nothing that a response speaks of is here any more, and that it ends nothing
 // else: there is nothing to judge.
 func (resp *response) nothingToJudge() bool {
+	whole := resp.tellsAll()
 	if resp.mentioned == 0 || slices.ContainsFunc(resp.completes, (*collection).wanted) {
 		return false
 	}
 	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial || sub.held() && resp.tellsAll() {
+		if sub.seen == resp.serial || sub.held() && whole {
 			return false
 		}
 	}
@@ -133,7 +134,7 @@ func (resp *response) dropUntold() {
 // is told to be refused, with what is held as it was; so is the first state of a collection.
 func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
 	l := resp.link
-	resp.lines = []string{err.Error()}
+	resp.text = err.Error()
 	resp.invalid = len(resp.Resources)
 	resp.dropUntold()
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}

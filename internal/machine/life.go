@@ -43,13 +43,13 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 // reset forgets an incarnation, but for the times to live and others that go on: they pass from now on.
 func (s *stream) reset(now time.Time) {
 	s.clock.run(now)
-	for _, l := range s.order {
+	for _, l := range s.links {
 		l.reset()
 	}
 	for _, q := range s.quirks {
 		q.forget()
 	}
-	s.incarnation = incarnation{ignored: map[string]string{}, owedNode: map[string]bool{}}
+	s.incarnation = incarnation{ignored: map[string]string{}}
 	s.alarms.tidy()
 }
 
@@ -76,7 +76,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 // holdsBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
 func (s *stream) holdsBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
-	for _, l := range s.order {
+	for _, l := range s.links {
 		if at, _ := l.notBefore(oweAnswer); throttled || now.Before(at) {
 			n += len(l.owed)
 		}
@@ -175,7 +175,7 @@ func (s *stream) goIdle() {
 
 // forgetTypes forgets types without interest, and says whether any is left.
 func (m *Machine) forgetTypes(s *stream) bool {
-	for _, l := range s.order {
+	for _, l := range s.links {
 		l.dropUnwanted()
 	}
 	if s.watches > 0 {
@@ -188,10 +188,10 @@ func (m *Machine) forgetTypes(s *stream) bool {
 			}
 		}
 	}
-	for _, l := range s.order {
+	for _, l := range s.links {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
-	s.types, s.order = map[string]*link{}, nil
+	s.links = nil
 	s.quirks = newQuirks(s)
 	return false
 }

@@ -146,16 +146,25 @@ func rank(typeURL string) int {
 	return 4
 }
 
+// link finds the link of a type; nil if there is none.
+func (s *stream) link(typeURL string) *link {
+	for _, l := range s.links {
+		if l.cache.typ.URL == typeURL {
+			return l
+		}
+	}
+	return nil
+}
+
 // linkTo finds or makes the link of a type.
 func (s *stream) linkTo(c *cache) *link {
-	l := s.types[c.typ.URL]
+	l := s.link(c.typ.URL)
 	if l == nil {
 		l = &link{cache: c, stream: s}
 		// TYPE-4: the nonce counts from now on.
 		l.nonce = s.ignored[c.typ.URL]
-		s.types[c.typ.URL] = l
-		s.order = append(s.order, l)
-		slices.SortStableFunc(s.order, func(a, b *link) int { return rank(a.cache.typ.URL) - rank(b.cache.typ.URL) })
+		s.links = append(s.links, l)
+		slices.SortStableFunc(s.links, func(a, b *link) int { return rank(a.cache.typ.URL) - rank(b.cache.typ.URL) })
 	}
 	return l
 }

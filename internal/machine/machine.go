@@ -30,7 +30,7 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	for streams := m.agenda.due(now); len(streams) > 0; streams = m.agenda.takeTouched() {
 		for _, s := range streams {
 			m.ringDue(now, s)
-			for _, l := range s.order {
+			for _, l := range s.links {
 				m.sweepLater(now, l)
 			}
 			again := m.send(now, s)
@@ -110,8 +110,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 	if s == nil {
 		s = &stream{
 			ref: Ref{Stream: len(m.streams)}, server: server, url: key.url, agenda: &m.agenda,
-			Server: m.servers[server], types: map[string]*link{},
-			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld, clock: clock{start: m.began},
+			Server: m.servers[server], clock: clock{start: m.began},
 		}
 		s.quirks = newQuirks(s)
 		m.slots[key] = s

@@ -35,7 +35,7 @@ func (m *Machine) changeParams(ev ParamsChanged) {
 		}
 		s.node, m.node = node, node
 		// NODE-5: the next request of the type has the node again.
-		if s.nodeSent {
+		if s.owedNode != nil {
 			s.owedNode[ev.TypeURL] = true
 			m.agenda.touch(s)
 		}

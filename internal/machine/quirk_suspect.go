@@ -46,7 +46,7 @@ func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
 		return at, 0
 	}
 	at = it.hold.until
-	for _, other := range q.stream.order {
+	for _, other := range q.stream.links {
 		// S-3: types that are doubted are requested one by one.
 		if other.requested && other.firstResponse == 0 {
 			at = later(at, q.of.on(other).firstAt.Add(suspectFor))
@@ -94,7 +94,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 	if q.barren++; q.worked(now) {
 		q.barren = 0
 	}
-	for _, l := range q.stream.order {
+	for _, l := range q.stream.links {
 		it := q.of.on(l)
 		// S-32: a type that was answered is not held back for one name that ends the stream.
 		switch {
@@ -127,7 +127,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 // server may not like the client at all.
 func (q *suspects) worked(until time.Time) bool {
 	// S-3: the first request of a stream proves nothing.
-	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(l *link) bool {
+	return q.stream.responded || slices.ContainsFunc(q.stream.links, func(l *link) bool {
 		return l.requested && until.Sub(q.of.on(l).firstAt) >= suspectFor
 	})
 }

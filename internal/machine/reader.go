@@ -20,7 +20,6 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.keepInstead(now, r.found)
 	m.logOutside(r)
 	r.findAliases()
-	r.whole = r.mentioned == r.link.cache.subs.len()
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {
@@ -297,7 +296,7 @@ func (in *Instead) name(resp *response, i int) {
 
 // noteRefusal keeps why a response is NACKed.
 func (resp *response) noteRefusal() {
-	if in := resp.link.instead; in != nil && len(resp.lines) > 0 {
+	if in := resp.link.instead; in != nil && resp.nacked() {
 		own := *in
 		own.Refusal = cut(resp.message(), maxInsteadText)
 		resp.link.instead = &own

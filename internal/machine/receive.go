@@ -19,7 +19,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
-	l := s.types[r.TypeURL]
+	l := s.link(r.TypeURL)
 	if l != nil && l.requested {
 		m.revert(now, l)
 	}
@@ -54,7 +54,6 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	for _, q := range s.quirks {
 		q.received(m, now, l)
 	}
-	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
 	l.busy = resp
 	m.sift(now, resp)
 }
@@ -87,12 +86,12 @@ func (s *stream) untyped(r *wire.Response) string {
 	}
 	// ADS-1, V2-4: delta responses once had no field for it.
 	for i := range r.Resources {
-		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
+		if l := s.link(string(r.Resources[i].TypeURL)); l != nil && l.requested {
 			return l.cache.typ.URL
 		}
 	}
 	var asked, fit []string
-	for _, l := range s.order {
+	for _, l := range s.links {
 		if l.requested {
 			asked = append(asked, l.cache.typ.URL)
 			if l.hasAll(r.Removed) {

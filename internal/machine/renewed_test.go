@@ -115,7 +115,7 @@ func TestRenewedMoves(t *testing.T) {
 // What was refused is forgotten with the resource.
 func TestRenewedForgotten(t *testing.T) {
 	r := newRenewRig(t)
-	ts := r.m.streams[0].types[r.typ.URL]
+	ts := r.m.streams[0].link(r.typ.URL)
 	r.says(nil, []string{"a", "b"}, NoticeUpdated, "a", "b")
 	r.refuse = true
 	r.says(map[int]bool{0: true}, []string{"a"}, NoticeAmbient, "a")

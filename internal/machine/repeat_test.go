@@ -60,7 +60,7 @@ func newRepeatRun(t *testing.T, seed uint64, forget bool) *repeatRun {
 
 func (r *repeatRun) play() []string {
 	for range 40 {
-		ts := r.m.streams[0].types[r.typ.URL]
+		ts := r.m.streams[0].link(r.typ.URL)
 		if r.forget && ts != nil {
 			ts.last = nil
 		}

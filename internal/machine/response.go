@@ -26,7 +26,6 @@ type response struct {
 	link       *link
 	serial     serial
 	form       wildForm // how the wildcard was requested
-	bodies     bool     // an entry has a resource
 	removedSum uint64   // of the names of a long list of removed ones, for fingerprint
 
 	reading
@@ -156,7 +155,7 @@ func (l *link) fullState() bool {
 // a TTL need none.
 func (resp *response) tellsAll() bool {
 	// TTL-4: heartbeats alone end nothing.
-	return resp.link.fullState() && !resp.brokenFile() && (resp.bodies || len(resp.Resources) == 0)
+	return resp.link.fullState() && !resp.brokenFile() && (len(resp.Resources) == 0 || slices.ContainsFunc(resp.Resources, func(r wire.Resource) bool { return r.HasBody }))
 }
 
 // brokenFile says that a response is that of a file which cannot be used: errors alone, which
@@ -173,7 +172,6 @@ type reader struct {
 	found    []*subscription       // what each entry speaks of; nil for nothing
 	removed  [][]byte              // names that are removed
 	recorded map[*subscription]int // its place in statements, but of bare ones
-	whole    bool                  // it speaks of every subscription that there was when it came
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	mentions map[*aliasTarget]int // of resources that have aliases
@@ -259,13 +257,15 @@ var (
 
 // verdict is what becomes of a response: what is wrong with it.
 type verdict struct {
-	lines          []string // what is wrong, for the NACK: as many as that has room for
-	length         int      // of them, in bytes
-	valid, invalid int      // entries, as [Exchange] counts them
+	text           string // what is wrong, for the NACK: as much as that has room for; "" if nothing is
+	valid, invalid int    // entries, as [Exchange] counts them
 }
 
+// nacked says that something is wrong with the response.
+func (v *verdict) nacked() bool { return v.text != "" }
+
 // full says that the NACK has no room for more: there may be a million that is wrong.
-func (v *verdict) full() bool { return v.length > maxMessage }
+func (v *verdict) full() bool { return len(v.text) > maxMessage }
 
 // line adds what is wrong with an entry of the response.
 func (v *verdict) line(i int, name string, err error) {
@@ -279,8 +279,10 @@ func (v *verdict) line(i int, name string, err error) {
 	case i >= 0:
 		line = fmt.Sprintf("resource index %d: %s", i, line)
 	}
-	v.lines = append(v.lines, line)
-	v.length += len(line)
+	if v.nacked() {
+		line = "; " + line
+	}
+	v.text += line
 }
 
 // count counts an entry that has nothing wrong with it, is refused, or is used but for its flaws.
@@ -308,7 +310,7 @@ const (
 
 // message is the text of a NACK: everything that is wrong, cut where it gets too long.
 func (v *verdict) message() string {
-	return cut(strings.Join(v.lines, "; "), maxMessage) // ACK-5: the text is bounded.
+	return cut(v.text, maxMessage) // ACK-5: the text is bounded.
 }
 
 // cut makes a text that is valid and of at most so many bytes.

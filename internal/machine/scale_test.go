@@ -100,7 +100,7 @@ func TestLooseEntries(t *testing.T) {
 		watch(fmt.Sprint("old", i))
 	}
 	m.Step(scaleNow, Start{globOf(7)})
-	ts := m.streams[0].types[scaleType.URL]
+	ts := m.streams[0].link(scaleType.URL)
 	if n := len(globOfType(ts, 7).inOrder()); n != 2 || ts.cache.loose.n != 98 {
 		t.Errorf("the glob has %d members, %d entries are loose; want 2 and 98", n, ts.cache.loose.n)
 	}

@@ -12,7 +12,7 @@ import (
 func (m *Machine) owe(now time.Time, resp *response) {
 	l := resp.link
 	a := answer{version: resp.Version, nonce: resp.Nonce}
-	if len(resp.lines) > 0 {
+	if resp.nacked() {
 		// ACK-4: a NACK has a code that is not OK.
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
@@ -42,7 +42,7 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	token := s.Rate.ready(&s.throttle)
 	var turns []turn
 	waiting := 0
-	for _, l := range s.order {
+	for _, l := range s.links {
 		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer. The first request of
 		// a new stream lists what the response of the one before it brings.
 		if l.busy != nil {
@@ -132,7 +132,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	var node []byte
 	// NODE-1, NODE-5: the first message of a stream has the node, and that of a type whose parameters were changed.
-	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || s.NodeAlways {
+	if s.owedNode == nil || s.owedNode[l.cache.typ.URL] || s.NodeAlways {
 		node = s.node
 	}
 	var msg [][]byte
@@ -162,8 +162,10 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	for _, q := range s.quirks {
 		q.requested(now, l, what, n.Size)
 	}
-	l.requested, s.nodeSent = true, true
-	delete(s.owedNode, l.cache.typ.URL)
+	l.requested = true
+	if delete(s.owedNode, l.cache.typ.URL); s.owedNode == nil {
+		s.owedNode = map[string]bool{}
+	}
 	s.Rate.spend(now, &s.throttle)
 	s.writing = l
 	if !s.heldBack.IsZero() {

@@ -49,7 +49,7 @@ type sourceKey struct {
 
 // AddServer adds a server and returns its index.
 func (m *Machine) AddServer(s Server) int {
-	s.NodeAlways = s.NodeAlways || m.config.NodeAlways
+	s.config, s.NodeAlways = &m.config, s.NodeAlways || m.config.NodeAlways
 	s.timeout = min(m.config.ResourceTimeout, longest)
 	// DNE-8: the server asks for this timeout.
 	if s.TransientTimeout > 0 {

@@ -16,7 +16,7 @@ func (src *source) failed() bool {
 // heardServer says whether a server has spoken of the type on the present incarnation of its stream.
 func (r *recall) heardServer() bool {
 	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
-		l := s.types[r.cache.typ.URL]
+		l := s.link(r.cache.typ.URL)
 		return l != nil && l.firstResponse != 0
 	})
 }

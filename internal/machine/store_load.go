@@ -144,10 +144,11 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 // unusable says why a loaded value cannot be held; nil if it can.
 func (ld *Load) unusable(it *Item, r Result) error {
 	s, size := ld.source.stream(), len(it.Raw)
+	most, inAll := s.config.MaxResource, s.config.MaxHeld
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.heldBytes()+int64(size) > s.maxHeld:
+	case most > 0 && size > most, inAll > 0 && s.heldBytes()+int64(size) > inAll:
 		return fmt.Errorf("the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", size)
 	}
 	return nil

@@ -21,8 +21,7 @@ type stream struct {
 	server  int
 	url     string // "" if aggregated
 	state   streamState
-	types   map[string]*link
-	order   []*link   // in the order in which they are sent
+	links   []*link   // of its types, in the order in which they are sent
 	watches int       // that are alive
 	sources []*source // that may use it, as they were first used
 
@@ -37,10 +36,8 @@ type stream struct {
 	alarms   queue[alarm]
 	throttle throttle
 
-	maxResource int // as [Config] has them
-	maxHeld     int64
-	restarts    pauses  // between streams that are begun anew for a wildcard, or for names ([hushes])
-	quirks      []quirk // of its server
+	restarts pauses  // between streams that are begun anew for a wildcard, or for names ([hushes])
+	quirks   []quirk // of its server
 
 	// undelivered is the incarnation whose last response handlers still have; zero for none. The next is read after it.
 	undelivered Ref
@@ -62,8 +59,7 @@ type trouble struct {
 // incarnation is what is known of a stream since it was opened last, but for what its types know.
 type incarnation struct {
 	node      []byte
-	nodeSent  bool
-	owedNode  map[string]bool // types that have to say it again, by URL
+	owedNode  map[string]bool // types that have to say it again, by URL; nil until one has said it
 	responded bool
 	calm      bool              // its server's silence counts as a response; see [calmness]
 	heldBack  time.Time         // set while too many answers are owed to read on: when a request last left, or handlers were last done
@@ -117,7 +113,7 @@ func (s *stream) answersOwed() (n, size int) {
 	if !s.Delta {
 		return 0, 0
 	}
-	for _, l := range s.order {
+	for _, l := range s.links {
 		n += len(l.owed)
 		size += l.owedSize
 	}

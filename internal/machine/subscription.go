@@ -81,7 +81,7 @@ func (sub *subscription) usable() bool { return sub.held() || sub.complete || su
 func (sub *subscription) stream() *stream { return sub.of.source.stream() }
 
 // link is what the active server was told of the type; nil if nothing is requested from it.
-func (sub *subscription) link() *link { return sub.stream().types[sub.of.cache.typ.URL] }
+func (sub *subscription) link() *link { return sub.stream().link(sub.of.cache.typ.URL) }
 
 // foreign says that not the active server said what is known, but another one, or the store.
 func (sub *subscription) foreign() bool {

@@ -49,7 +49,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 // stream.
 func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
-	l := m.current(p.ref).types[p.TypeURL]
+	l := m.current(p.ref).link(p.TypeURL)
 	unconfirmed := slices.DeleteFunc(p.unconfirmed, l.decidedFor)
 	switch {
 	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile

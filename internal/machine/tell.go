@@ -194,7 +194,7 @@ func (m *Machine) tellTrouble(s *stream) {
 	} else {
 		s.notified = append(s.notified[max(0, len(s.notified)+1-maxNotified):], s.fault)
 	}
-	for _, l := range s.order {
+	for _, l := range s.links {
 		// S-3: a type that is held back is not well because the others are.
 		if s.fault != nil || l.fault == nil {
 			m.tellEveryone(l, s.fault, nil)

@@ -153,7 +153,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		}
 	}
 	if resp.released && r.Err == nil {
-		resp.Resources[it.index] = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
+		resp.Resources[it.index] = wire.Resource{Payload: it.Raw, HasBody: true} // lest it keeps its part of the frame
 	}
 }
 
