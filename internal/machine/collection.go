@@ -225,11 +225,15 @@ func (c *cache) dropGlob(glob *collection) {
 
 // release lets go of what nobody wants any more, but for the wildcard's watches, which were told of it.
 func (c *cache) release(sub *subscription) {
-	if sub.gone || c.giveToStar(sub) {
-		return
-	}
-	if c.drop(sub); sub.isCollection() {
+	switch {
+	case sub.gone || c.giveToStar(sub):
+	case sub == c.star.self:
+		c.star.forgetStatus()
+	case sub.isCollection():
+		c.drop(sub)
 		c.dropGlob(sub.of)
+	default:
+		c.drop(sub)
 	}
 }
 

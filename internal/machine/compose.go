@@ -56,9 +56,6 @@ func (l *link) versionToClaim() string {
 	if l.stream.standsBy() {
 		return "" // the server has to answer in order to become active again
 	}
-	if star := l.cache.star; star.wanted() && star.ownedBy(l.stream) && !star.self.complete {
-		return ""
-	}
 	for sub := range l.owned() {
 		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
 		// refused in this version or before it.

@@ -41,14 +41,14 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 // forgetSource forgets what was known of a source's names, none of which is wanted.
 func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
-		if sub.of.source == src { // else the end of its glob has given it to the wildcard
+		if sub.of.source == src && sub != c.star.self { // else the end of its glob has given it to the wildcard
 			c.release(sub)
 		}
 	}
-	delete(c.plain, src)
-	if c.star.source == src {
-		c.star.forgetStatus()
+	if c.star.source == src { // last, since it may take what is released
+		c.release(c.star.self)
 	}
+	delete(c.plain, src)
 	c.shrink()
 }
 
@@ -95,9 +95,6 @@ func (m *Machine) revert(now time.Time, l *link) {
 
 // serves says whether a source has names of the type.
 func (l *link) serves(src *source) bool {
-	if l.cache.star.source == src {
-		return true
-	}
 	for range l.cache.of(src) {
 		return true
 	}
@@ -140,15 +137,6 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 	dst := src.stream()
-	if c.star.source == src && c.star.wanted() {
-		for _, s := range src.reached() {
-			s.linkTo(c)
-		}
-	}
-	if star := c.star.self; c.star.source == src {
-		l := star.link()
-		star.nameOnStream = nameOnStream{subscribed: l != nil && l.form != wildNone}
-	}
 	for _, sub := range c.inOrder(src) {
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
@@ -180,9 +168,6 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			}
 		}
 	}
-	if c.star.source == src && !c.star.lives() {
-		c.star.forgetStatus()
-	}
 	for _, of := range c.collectionsOf(src) {
 		if of.self.link() != nil {
 			m.await(now, of.self)
@@ -203,9 +188,6 @@ func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 
 // hangsOver says whether a server still knows of names of a source that is to use it again.
 func (l *link) hangsOver(src *source) bool {
-	if l.cache.star.source == src && l.form != wildNone {
-		return true
-	}
 	for sub := range l.cache.of(src) {
 		if l.named(sub) {
 			return true

@@ -4,8 +4,11 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// want has requests name a subscription from now on, or not.
+// want has requests name a subscription from now on, or not. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
+	if sub == l.cache.star.self {
+		return
+	}
 	by := 1
 	if !wanted {
 		by = -1
@@ -92,18 +95,13 @@ func (l *link) dropUnwanted() {
 	for sub := range l.owned() {
 		l.cache.dropIfUnwanted(sub)
 	}
-	if !l.cache.star.wanted() && l.cache.star.ownedBy(l.stream) {
-		l.cache.star.forgetStatus()
-	}
 	l.cache.shrink()
 }
 
 // dropWild forgets what only the wildcard held, which the link owns.
 func (l *link) dropWild() {
-	c := l.cache.star
-	c.forgetStatus()
 	for sub := range l.owned() {
-		if sub.of == c && !sub.lives() {
+		if sub.of == l.cache.star && !sub.lives() {
 			l.leave(sub, []byte(sub.onWire()))
 			l.cache.dropIfUnwanted(sub)
 		}
@@ -116,12 +114,8 @@ func (c *cache) byWireName(name []byte) *subscription {
 	return sub
 }
 
-// want has the servers told that a name is wanted, or is not any more: the active one and those before it. The wildcard
-// is not among the names.
+// want has the servers told that a name is wanted, or is not any more: the active one and those before it.
 func (c *cache) want(sub *subscription, wanted bool) {
-	if sub == c.star.self {
-		return
-	}
 	for _, s := range sub.of.source.reached() {
 		s.linkTo(c).want(sub, wanted)
 	}

@@ -87,9 +87,6 @@ func (l *link) reset() {
 	for sub := range l.owned() {
 		sub.nameOnStream = nameOnStream{}
 	}
-	if l.cache.star.ownedBy(l.stream) {
-		l.cache.star.self.nameOnStream = nameOnStream{}
-	}
 }
 
 // owns says that the link's server is the active one of a subscription's source: what this server says of the
@@ -101,7 +98,7 @@ func (l *link) owns(sub *subscription) bool {
 // has says that a subscription is in the cache, and the link owns it.
 func (l *link) has(sub *subscription) bool { return !sub.gone && l.owns(sub) }
 
-// owned yields the subscriptions that the link owns, but for the wildcard's own.
+// owned yields the subscriptions that the link owns.
 func (l *link) owned() iter.Seq[*subscription] {
 	return func(yield func(*subscription) bool) {
 		for _, src := range l.stream.sources {
@@ -206,8 +203,12 @@ func without[T comparable](ws []T, w T) []T {
 	return ws
 }
 
-// named says whether the last request, or in delta the requests of this stream, named a subscription.
+// named says whether the last request, or in delta the requests of this stream, named a subscription, or asked for the
+// wildcard in any form.
 func (l *link) named(sub *subscription) bool {
+	if sub == l.cache.star.self {
+		return l.form != wildNone
+	}
 	return l.requested && l.names.Has(sub.onWire())
 }
 

@@ -31,11 +31,10 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 
 // claimsEmpty says that a delta server was told on a new stream that nothing is held where it has said so itself: of a
 // collection that was complete without, or of a resource that is kept though the server deleted it.
-func (l *link) claimsEmpty() bool {
+func (l *link) claimsEmpty() (empty bool) {
 	if !l.stream.Delta {
 		return false
 	}
-	empty := l.cache.star.synced() && l.cache.star.ownedBy(l.stream)
 	for sub := range l.owned() {
 		switch {
 		case sub.keptDeleted(), sub.isCollection() && sub.of.synced():

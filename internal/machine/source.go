@@ -115,9 +115,6 @@ func (src *source) lacks() bool {
 				return true
 			}
 		}
-		if star := c.star; star.source == src && star.wanted() && star.self.status == StatusRequested {
-			return true
-		}
 	}
 	return false
 }

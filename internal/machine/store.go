@@ -58,9 +58,6 @@ func (m *Machine) recallFailed(s *stream) {
 }
 
 func (m *Machine) seekLacking(r *recall) {
-	if star := r.cache.star; star.source == r.source {
-		m.seekStored(r, star.self)
-	}
 	for sub := range r.cache.of(r.source) {
 		m.seekStored(r, sub)
 	}

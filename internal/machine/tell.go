@@ -247,9 +247,6 @@ func (l *link) everyone(only *source) []*subscription {
 		owned = l.cache.of(only)
 	}
 	var subs, collections []*subscription
-	if star := l.cache.star; star.wanted() && star.ownedBy(l.stream) && (only == nil || star.source == only) {
-		collections = append(collections, star.self)
-	}
 	for sub := range owned {
 		switch {
 		case !sub.isCollection():
