@@ -49,7 +49,6 @@ type onStream struct {
 	sawAll        bool            // such a response came while the wildcard was requested in the legacy form
 	afterFirst    []*subscription // wanted names whose timers start, or start anew, once the server has spoken; see [Machine.timeAfterFirst]
 	owed          []answer
-	owedSize      int             // of them, in bytes
 	message       message         // that is with the writer
 	added         bool            // names were added since the newest response
 	paced         time.Time       // a request that only changes names may not leave before

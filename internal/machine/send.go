@@ -21,14 +21,13 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	}
 	switch {
 	case !l.stream.Delta:
-		l.owed, l.owedSize = append(l.owed[:0], a), a.size()
+		l.owed = append(l.owed[:0], a)
 	// ACK-12: it is not answered.
 	case a.nonce == "":
 		// Without a nonce an answer would be taken for a change of interest.
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
-		l.owedSize += a.size()
 	}
 }
 
@@ -128,7 +127,6 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	if what != oweInterest {
 		// ACK-1, ACK-5: each answer, and the error in it, is sent once.
 		a, l.owed = l.owed[0], l.owed[1:]
-		l.owedSize -= a.size()
 	}
 	var node []byte
 	// NODE-1, NODE-5: the first message of a stream has the node, and that of a type whose parameters were changed.

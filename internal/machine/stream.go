@@ -115,7 +115,9 @@ func (s *stream) answersOwed() (n, size int) {
 	}
 	for _, l := range s.links {
 		n += len(l.owed)
-		size += l.owedSize
+		for i := range l.owed {
+			size += l.owed[i].size()
+		}
 	}
 	return n, size
 }
