@@ -103,7 +103,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	// BACKOFF-3, S-4: whatever the status was, a short pause follows.
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
-		Down: ev, stream: s, stood: s.state == up, err: ev.Err,
+		Down: ev, stream: s, stood: s.state == up,
 		wait: Wait{Server: s.server, Served: responded, Short: well},
 	}
 	// STREAM-5: this end is no error.
@@ -113,7 +113,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	for _, q := range s.quirks {
 		q.ended(m, now, end)
 	}
-	fault := &Fault{Kind: ev.Kind, Err: end.err, At: now}
+	fault := &Fault{Kind: ev.Kind, Err: end.Err, At: now}
 	if wanted := m.endIncarnation(now, s, fault); !wanted && responded {
 		s.goIdle()
 		return

@@ -92,8 +92,7 @@ func (of nameHashes) take(l *link, name string) bool {
 type ending struct {
 	Down
 	stream    *stream
-	stood     bool  // the stream stood
-	explained bool  // it is known what ended it
-	err       error // what is told of it
+	stood     bool // the stream stood
+	explained bool // it is known what ended it
 	wait      Wait
 }

@@ -44,7 +44,7 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		if before == 0 {
 			m.logServer(s, warning, text, "bytes", size)
 		}
-		end.err = fmt.Errorf("%s: %w", text, end.Err)
+		end.Err = fmt.Errorf("%s: %w", text, end.Err)
 		return
 	}
 	if before == 0 {
