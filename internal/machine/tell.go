@@ -225,39 +225,27 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 }
 
 // tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
-// that it is well.
+// that it is well: by name, those of collections last.
 func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
-	for _, sub := range l.everyone(only) {
-		switch {
-		case f != nil:
-			m.tellFault(sub, f)
-		// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
-		// server may never send it again.
-		case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
-			m.report(sub, sub.inTrouble(), nil)
-		}
-	}
-}
-
-// everyone lists the resources that the link owns by name, of one source or for nil of all, then the
-// collections.
-func (l *link) everyone(only *source) []*subscription {
 	owned := l.owned()
 	if only != nil {
 		owned = l.cache.of(only)
 	}
-	var subs, collections []*subscription
-	for sub := range owned {
-		switch {
-		case !sub.isCollection():
-			subs = append(subs, sub)
-		case sub.wanted():
-			collections = append(collections, sub)
+	subs := slices.Collect(owned)
+	sortSubs(subs)
+	for _, collections := range []bool{false, true} {
+		for _, sub := range subs {
+			switch {
+			case sub.isCollection() != collections:
+			case f != nil:
+				m.tellFault(sub, f)
+			// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
+			// server may never send it again.
+			case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
+				m.report(sub, sub.inTrouble(), nil)
+			}
 		}
 	}
-	sortSubs(subs)
-	sortSubs(collections)
-	return append(subs, collections...)
 }
 
 // trouble is why the type is not served; nil if nothing is known to be wrong.
