@@ -179,7 +179,8 @@ func (v *versions) list(sub *subscription, may bool) {
 	name, alias := sub.versionName(), sub.byAlias()
 	// DELTA-1: versions of all that is held, for collections too.
 	switch {
-	case !v.mayList(sub):
+	// DELTA-3: the active server's own, and not that of another server.
+	case !v.owns(sub) || !sub.listable():
 		v.unlisted(sub)
 	case alias && v.listed[name]: // that of another name of the resource
 	// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.

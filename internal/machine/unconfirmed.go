@@ -14,12 +14,6 @@ import "slices"
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
 
-// mayList says that a value may be listed, and that the link's server is the active one.
-func (l *link) mayList(sub *subscription) bool {
-	// DELTA-3: its own, and not that of another server.
-	return l.owns(sub) && sub.listable()
-}
-
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
 // told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is
 // not any more, is waited for together.

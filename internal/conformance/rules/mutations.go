@@ -79,7 +79,7 @@ func Mutations() []Mutation {
 		{"WILD-6", "link.setForm", never, "what only the wildcard held stays", "wild-explicit"},
 		{"WILD-6", "link.composeDelta", never, "nobody unsubscribes a wildcard", "wild-explicit-delta"},
 		{"ALIAS-1", "", never, "a resource is found by its own name alone", "alias-watch"},
-		{"DELTA-3", "link.mayList", always.Of(1), "versions travel to another server", "fallback-delta"},
+		{"DELTA-3", "versions.list", never.Of(1), "versions travel to another server", "fallback-delta"},
 		{"DYN-1", "link.params", places.Put("nil"), "names are requested without their parameters", "params-sotw"},
 		{"DYN-1", "link.explicitly", never.Of(1), "everything is asked for by the legacy form", "params-wildcard"},
 		{"DYN-2", "link.chose", always, "variants of others are taken", "params-match"},
