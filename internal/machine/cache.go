@@ -54,7 +54,7 @@ func newCache(t *Type) *cache {
 func (c *cache) clear(t *Type) {
 	before := *c
 	for _, r := range c.recalls {
-		clear(r.under) // what the store says to them means nothing
+		clear(r.loads) // what the store says to them means nothing
 		r.timer = 0
 	}
 	*c = cache{
@@ -139,14 +139,14 @@ type recall struct {
 	cache  *cache
 	source *source
 	timer
-	under map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
+	loads map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
 	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
 }
 
 func (c *cache) recallOf(src *source) *recall {
 	r := c.recalls[src]
 	if r == nil {
-		r = &recall{cache: c, source: src, under: map[*subscription]*Load{}}
+		r = &recall{cache: c, source: src, loads: map[*subscription]*Load{}}
 		c.recalls[src] = r
 	}
 	return r

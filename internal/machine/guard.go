@@ -86,7 +86,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	s := m.touch(ev.Proposal.ref)
 	switch resp := ev.Proposal.resp; {
 	case resp == nil && s != nil && s.state == up:
-		m.sweepGuarded(now, ev)
+		m.sweepGuarded(now, s.link(ev.Proposal.TypeURL), ev)
 	case resp == nil:
 	case !resp.stands():
 		resp.dropUntold()

@@ -2,8 +2,8 @@ package machine
 
 import "time"
 
-// join has the held value decoded for the newest watch, unless it is for the one before already.
-func (m *Machine) join(sub *subscription) {
+// replayOne has the held value decoded for the newest watch, unless it is for the one before already.
+func (m *Machine) replayOne(sub *subscription) {
 	if n := len(sub.watches); n == 1 || !sub.watches[n-2].CatchingUp() {
 		r := &replay{}
 		r.add(sub)

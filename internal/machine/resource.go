@@ -97,24 +97,17 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 // dropState lets go of a value, or of a collection's first state; its members have statements of their own.
 func (m *Machine) dropState(sub *subscription) {
 	m.unstore(sub)
-	if sub.isCollection() {
+	switch {
+	case sub.isCollection():
 		sub.complete, sub.from, sub.status = false, 0, StatusRequested
-	} else {
-		sub.dropValue()
+	case sub.held():
+		sub.hold(nil, given{})
+		// DELTA-10: no version is left to list.
+		sub.version, sub.from, sub.status = "", 0, StatusRequested
+		sub.strip()
+		sub.gen++
+		sub.arrived()
 	}
-}
-
-// dropValue lets go of the value.
-func (sub *subscription) dropValue() {
-	if !sub.held() {
-		return
-	}
-	sub.hold(nil, given{})
-	// DELTA-10: no version is left to list.
-	sub.version, sub.from, sub.status = "", 0, StatusRequested
-	sub.strip()
-	sub.gen++
-	sub.arrived()
 }
 
 // remove takes the server's word that there is no such resource. Known absence is told

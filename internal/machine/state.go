@@ -40,16 +40,11 @@ type slot struct {
 // longest is a time that does not pass, and can be added to another.
 const longest = math.MaxInt64 / 4
 
-// current finds the stream of an event, or nil if that incarnation of it is over.
-func (m *Machine) current(r Ref) *stream {
-	if s := m.streams[r.Stream]; s.ref == r {
-		return s
-	}
-	return nil
-}
-
-// touch finds the stream of an event, as current does, and has it looked at.
+// touch finds the stream of an event and has it looked at. It returns nil if that incarnation of the stream is over.
 func (m *Machine) touch(r Ref) *stream {
-	m.agenda.touch(m.streams[r.Stream])
-	return m.current(r)
+	s := m.streams[r.Stream]
+	if m.agenda.touch(s); s.ref != r {
+		return nil
+	}
+	return s
 }

@@ -65,7 +65,7 @@ func (m *Machine) seekLacking(r *recall) {
 
 // seekStored has the store asked for a subscription that is lacking, by one load of what the step looks for.
 func (m *Machine) seekStored(r *recall, sub *subscription) {
-	if !sub.lacking() || r.under[sub] != nil {
+	if !sub.lacking() || r.loads[sub] != nil {
 		return
 	}
 	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.recall == r })
@@ -76,7 +76,7 @@ func (m *Machine) seekStored(r *recall, sub *subscription) {
 		})
 	}
 	ld := m.fx.Load[i]
-	r.under[sub] = ld
+	r.loads[sub] = ld
 	ld.subs = append(ld.subs, sub)
 	ld.Names = append(ld.Names, sub.name)
 	ld.All = ld.All || sub.isCollection()
@@ -138,7 +138,7 @@ func (sub *subscription) alsoOf() *source {
 func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
 	source, url := src.index, sub.of.cache.typ.URL
-	if r := sub.of.cache.recalls[src]; r != nil && len(r.under) > 0 && k.Raw == nil && !k.Complete {
+	if r := sub.of.cache.recalls[src]; r != nil && len(r.loads) > 0 && k.Raw == nil && !k.Complete {
 		if r.gone == nil {
 			r.gone = map[string]bool{}
 		}

@@ -40,7 +40,7 @@ func (ld *Load) place(name string) (sub *subscription, of *collection) {
 }
 
 // isFor says whether a subscription waits for this load, and not for a later one.
-func (ld *Load) isFor(sub *subscription) bool { return ld.under[sub] == ld }
+func (ld *Load) isFor(sub *subscription) bool { return ld.loads[sub] == ld }
 
 // collectionOf is the collection that a name is to be a member of; nil if none is looked for.
 func (ld *Load) collectionOf(name string) *collection {
@@ -86,12 +86,12 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 		if !ld.isFor(sub) {
 			continue // the wildcard, which is watched anew
 		}
-		delete(ld.under, sub)
+		delete(ld.loads, sub)
 		if !sub.gone && sub.wanted() && sub.status == StatusRequested && !sub.usable() {
 			m.foundNothing(ld, sub)
 		}
 	}
-	if len(ld.under) == 0 {
+	if len(ld.loads) == 0 {
 		ld.gone = nil
 	}
 	if ld.refused > 0 {

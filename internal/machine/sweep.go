@@ -47,10 +47,8 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 
 // sweepGuarded takes the judgement of a guard. What is kept is told of again with the next
 // stream.
-func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
-	p := ev.Proposal
-	l := m.current(p.ref).link(p.TypeURL)
-	unconfirmed := slices.DeleteFunc(p.unconfirmed, l.decidedFor)
+func (m *Machine) sweepGuarded(now time.Time, l *link, ev Guarded) {
+	unconfirmed := slices.DeleteFunc(ev.Proposal.unconfirmed, l.decidedFor)
 	switch {
 	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this

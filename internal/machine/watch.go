@@ -33,7 +33,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.replayAll(w)
 	// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
 	case held:
-		m.join(w.sub)
+		m.replayOne(w.sub)
 	case !told:
 		m.tellLate(w.sub, w.list())
 	}
