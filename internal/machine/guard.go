@@ -134,7 +134,7 @@ func (resp *response) dropUntold() {
 // is told to be refused, with what is held as it was; so is the first state of a collection.
 func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
 	l := resp.link
-	resp.text = err.Error()
+	resp.text = []byte(err.Error())
 	resp.invalid = len(resp.Resources)
 	resp.dropUntold()
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}

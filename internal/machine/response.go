@@ -257,12 +257,12 @@ var (
 
 // verdict is what becomes of a response: what is wrong with it.
 type verdict struct {
-	text           string // what is wrong, for the NACK: as much as that has room for; "" if nothing is
+	text           []byte // what is wrong, for the NACK: as much as that has room for; empty if nothing is
 	valid, invalid int    // entries, as [Exchange] counts them
 }
 
 // nacked says that something is wrong with the response.
-func (v *verdict) nacked() bool { return v.text != "" }
+func (v *verdict) nacked() bool { return len(v.text) > 0 }
 
 // full says that the NACK has no room for more: there may be a million that is wrong.
 func (v *verdict) full() bool { return len(v.text) > maxMessage }
@@ -280,9 +280,9 @@ func (v *verdict) line(i int, name string, err error) {
 		line = fmt.Sprintf("resource index %d: %s", i, line)
 	}
 	if v.nacked() {
-		line = "; " + line
+		v.text = append(v.text, "; "...)
 	}
-	v.text += line
+	v.text = append(v.text, line...)
 }
 
 // count counts an entry that has nothing wrong with it, is refused, or is used but for its flaws.
@@ -310,7 +310,7 @@ const (
 
 // message is the text of a NACK: everything that is wrong, cut where it gets too long.
 func (v *verdict) message() string {
-	return cut(v.text, maxMessage) // ACK-5: the text is bounded.
+	return cut(string(v.text), maxMessage) // ACK-5: the text is bounded.
 }
 
 // cut makes a text that is valid and of at most so many bytes.

@@ -122,7 +122,7 @@ func TestMessageIsCut(t *testing.T) {
 		{"not text", []string{"\xff\xfe"}, false},
 	}
 	for _, test := range tests {
-		resp := &response{verdict: verdict{text: strings.Join(test.lines, "; ")}}
+		resp := &response{verdict: verdict{text: []byte(strings.Join(test.lines, "; "))}}
 		got := resp.message()
 		if len(got) > maxMessage || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, valid %v", test.name, len(got), utf8.ValidString(got))
