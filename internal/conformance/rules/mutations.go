@@ -66,7 +66,7 @@ func Mutations() []Mutation {
 		{"WILD-3", "Machine.send", never, "a stream goes on without its wildcard", "legacy-wildcard-sotw"},
 		{"WILD-3", "link.outdated", never, "a wildcard never ends", "legacy-wildcard-delta"},
 		{"WILD-3", "pauses.begin", places.Put("p.wait").Of(0, 0), "each wait for a new stream is as long", "wild-new-stream-waits"},
-		{"WILD-3", "Machine.restartAt", places.Put("at"), "a wildcard ends as soon as nobody watches it", "legacy-wildcard-left"},
+		{"WILD-3", "Machine.restartAt", places.Put("at").Of(0), "a wildcard ends as soon as nobody watches it", "legacy-wildcard-left"},
 		{"P-1", "Machine.timeAfterFirst", never, "names beside a wildcard are not answered from its state", "wild-beside-names"},
 		{"P-1", "link.composeFirstDelta", never, "delta says the versions of names beside a wildcard", "wild-beside-delta"},
 		{"P-1", "Machine.written", never, "a server that says nothing ends what is held beside a wildcard", "wild-beside-delta-silent"},
