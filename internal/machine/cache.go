@@ -64,8 +64,9 @@ func (c *cache) clear(t *Type) {
 	}
 }
 
-// of yields the subscriptions of a source, the wildcard's own first if it is of the source. It finds them through the source's collections, unless one of these is
-// the wildcard's, which does not list its members, or no other source has any: then it looks at all of the type.
+// of yields the subscriptions of a source, the wildcard's own first if it is of the source. It finds them through the
+// source's collections, unless one of these is the wildcard's, which does not list its members, or no other source has
+// any: then it looks at all of the type.
 func (c *cache) of(src *source) iter.Seq[*subscription] {
 	if src == c.star.source || len(c.plain) == 1 && c.star.source == nil {
 		return func(yield func(*subscription) bool) {
