@@ -82,20 +82,8 @@ func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
 		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.Name(), v3)
 	}
-	if s.PerType && s.REST() == nil && methodOf(s, kind) == "" {
+	if s.PerType && s.REST() == nil && engine.Method(kind, s.Delta, s.TransportV2) == "" {
 		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.Name())
 	}
 	return nil
-}
-
-// methodOf is the gRPC method of a type's own stream; "" if it has none.
-func methodOf(s bootstrap.ManagementServer, kind resource.AnyType) string {
-	method, delta := kind.Methods()
-	if s.Delta {
-		method = delta
-	}
-	if s.TransportV2 {
-		return apiv2.Method(method)
-	}
-	return method
 }

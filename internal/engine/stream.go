@@ -65,21 +65,19 @@ func (e *Engine) open(o machine.Open) {
 	e.work.Go(func() { e.write(s) })
 }
 
-// method is the gRPC method of a stream: the aggregated service's, or the type's own.
-func (s *stream) method() string {
-	sotw, delta := transport.MethodADS, transport.MethodADSDelta
-	// STREAM-1: a stream for each type, or one for all.
-	if s.kind != nil {
-		sotw, delta = s.kind.Methods()
+// Method is the gRPC method of a stream: the type's own, "" if it has none, or without a type the aggregated service's.
+func Method(kind resource.AnyType, delta, v2 bool) string {
+	method, ofDelta := transport.MethodADS, transport.MethodADSDelta
+	// STREAM-1: a stream for each type, or one for all, in the variant of the server.
+	if kind != nil {
+		method, ofDelta = kind.Methods()
 	}
-	method := sotw
-	// STREAM-1: the variant is the server's.
-	if s.server.Delta {
-		method = delta
+	if delta {
+		method = ofDelta
 	}
-	if s.server.V2 {
+	if v2 {
 		// V2-2
-		return apiv2.Method(method)
+		method = apiv2.Method(method)
 	}
 	return method
 }
@@ -138,7 +136,7 @@ func (s *stream) open() (transport.Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		return conn.Open(s.ctx, s.method())
+		return conn.Open(s.ctx, Method(s.kind, s.server.Delta, s.server.V2))
 	})
 }
 
