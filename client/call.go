@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -49,14 +48,6 @@ func (c *Client) left(what, andSo string, p any) {
 		return
 	}
 	c.panicked(what+" panicked"+andSo, "", "", p)
-}
-
-// alarm is where panics are told of: they leave a trace without a logger too.
-func (c Config) alarm() func() *slog.Logger {
-	if c.Logger == nil {
-		return slog.Default
-	}
-	return func() *slog.Logger { return c.Logger }
 }
 
 // callState is whether the handler of a watch is called, and whether the watch is over.

@@ -95,7 +95,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	alarm := config.alarm()
+	alarm := config.Logger
 	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
 	if err != nil {
 		return nil, err

@@ -42,8 +42,8 @@ type Config struct {
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
-	// Alarm returns the logger for panics of the program's code, and is called for each; nil for Logger.
-	Alarm func() *slog.Logger
+	// Alarm takes panics of the program's code; nil for what slog.Default is at that time.
+	Alarm *slog.Logger
 	// Guard judges what the responses of guarded types would do, in the same lane as Trace.
 	// It may be nil if no type is guarded.
 	Guard func(*machine.Proposal) error

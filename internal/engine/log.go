@@ -48,21 +48,25 @@ func (q *quota) take(now time.Time) (omitted int, ok bool) {
 // lines are what is logged; owned by the loop.
 type lines struct {
 	logger    *slog.Logger
-	alarm     func() *slog.Logger // for panics of the program's code; not the loop's alone
+	panics    *slog.Logger // those of the program's code go there; nil for slog.Default
 	quotas    map[logKey]*quota
 	lastNack  map[nackKey]string
 	lastFault map[string]string // by URI
 }
 
 func newLines(c *Config) *lines {
-	x := &lines{
-		logger: c.Logger, alarm: c.Alarm,
+	return &lines{
+		logger: c.Logger, panics: c.Alarm,
 		quotas: map[logKey]*quota{}, lastNack: map[nackKey]string{}, lastFault: map[string]string{},
 	}
-	if x.alarm == nil {
-		x.alarm = func() *slog.Logger { return x.logger }
+}
+
+// alarm is the logger for panics of the program's code. It may be called outside the loop.
+func (x *lines) alarm() *slog.Logger {
+	if x.panics == nil {
+		return slog.Default() // they leave a trace without a logger too
 	}
-	return x
+	return x.panics
 }
 
 // say logs one line, if there is room for it.
