@@ -3,7 +3,8 @@ package client
 import (
 	"context"
 	"log/slog"
-	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/engine"
 )
 
 // LogTrace returns a [Trace] that writes a line at DEBUG for each of its calls: streams, requests,
@@ -21,7 +22,7 @@ func LogTrace(l *slog.Logger) *Trace {
 			case err == nil:
 				line("stream closed", s)
 			default:
-				line("stream down", s, "error", cutText(err.Error()))
+				line("stream down", s, "error", cut(err.Error()))
 			}
 		},
 		Request: whenDebug(l, func(r RequestInfo) {
@@ -32,14 +33,14 @@ func LogTrace(l *slog.Logger) *Trace {
 			line("request", r.Stream, attrs...)
 		}),
 		Response: whenDebug(l, func(r ResponseInfo) {
-			line("response", r.Stream, "type", r.Type, "version", cutText(r.Version), "nonce", cutText(r.Nonce),
-				"resources", r.Resources, "bytes", r.Size, "ignored", r.Ignored, "control_plane", cutText(r.ControlPlane))
+			line("response", r.Stream, "type", r.Type, "version", cut(r.Version), "nonce", cut(r.Nonce),
+				"resources", r.Resources, "bytes", r.Size, "ignored", r.Ignored, "control_plane", cut(r.ControlPlane))
 		}),
 		ACK: whenDebug(l, func(a AnswerInfo) {
-			line("ACK", a.Stream, "type", a.Type, "version", cutText(a.Version), "nonce", cutText(a.Nonce))
+			line("ACK", a.Stream, "type", a.Type, "version", cut(a.Version), "nonce", cut(a.Nonce))
 		}),
 		NACK: whenDebug(l, func(a AnswerInfo) {
-			line("NACK", a.Stream, "type", a.Type, "version", cutText(a.Version), "nonce", cutText(a.Nonce), "error", cutText(a.Err.Error()))
+			line("NACK", a.Stream, "type", a.Type, "version", cut(a.Version), "nonce", cut(a.Nonce), "error", cut(a.Err.Error()))
 		}),
 	}
 }
@@ -53,12 +54,5 @@ func whenDebug[T any](l *slog.Logger, f func(T)) func(T) {
 	}
 }
 
-// maxTraced is how much is logged of a text that a server sent, in bytes.
-const maxTraced = 1024
-
-func cutText(s string) string {
-	if len(s) > maxTraced {
-		return strings.ToValidUTF8(s[:maxTraced], "") + "..."
-	}
-	return s
-}
+// cut is what is logged of a text that a server sent.
+func cut(s string) string { return engine.Cut(s, engine.MaxLogged) }

@@ -98,10 +98,7 @@ func (l Lacking) text(node string) string {
 	if s += fmt.Sprintf(" (%s)", l.Status); l.Locator != "" {
 		s = fmt.Sprintf("%s %q, which leads to %s", shortType(l.Type), l.Name, s)
 	}
-	if len(s) > maxLackingText {
-		s = strings.ToValidUTF8(s[:maxLackingText], "") + "..."
-	}
-	return s
+	return engine.Cut(s, maxLackingText)
 }
 
 // Unwrap returns the context's error, and those of Lacking and Blocked.

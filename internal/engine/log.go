@@ -135,15 +135,18 @@ const maxStack = 8 << 10
 // Stack is a stack as it is logged.
 func Stack(stack []byte) string { return string(stack[:min(len(stack), maxStack)]) }
 
-// maxLogged is how much of a name or an error is logged, in bytes.
-const maxLogged = 1024
+// MaxLogged is how much of a text that is not the client's own is logged, in bytes.
+const MaxLogged = 1024
 
-func brief(s string) string {
-	if len(s) > maxLogged {
-		return strings.ToValidUTF8(s[:maxLogged], "") + "..."
+// Cut is a text, or what there is room for of it.
+func Cut(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }
+
+func brief(s string) string { return Cut(s, MaxLogged) }
 
 // log says what the machine has to say of a server.
 func (x *lines) log(l machine.Log, uri string) {

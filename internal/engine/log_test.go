@@ -39,10 +39,10 @@ func TestQuota(t *testing.T) {
 }
 
 func TestBrief(t *testing.T) {
-	if s := brief(strings.Repeat("x", maxLogged)); len(s) != maxLogged {
+	if s := brief(strings.Repeat("x", MaxLogged)); len(s) != MaxLogged {
 		t.Errorf("what has room is cut to %d bytes", len(s))
 	}
-	if s := brief(strings.Repeat("x", 1<<20)); s != strings.Repeat("x", maxLogged)+"..." {
+	if s := brief(strings.Repeat("x", 1<<20)); s != strings.Repeat("x", MaxLogged)+"..." {
 		t.Errorf("a megabyte becomes %d bytes", len(s))
 	}
 }
