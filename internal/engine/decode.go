@@ -79,6 +79,14 @@ func (d *decoders) dismiss(before time.Time) {
 	}
 }
 
+// dismissal is when the longest idle worker ends; zero for never.
+func (d *decoders) dismissal() time.Time {
+	if len(d.idle) == 0 {
+		return time.Time{}
+	}
+	return d.idle[0].since.Add(idleTime)
+}
+
 // decodeMore gives tasks to workers as far as there may be workers.
 func (e *Engine) decodeMore() {
 	for t := e.decoders.next(); t != nil; t = e.decoders.next() {

@@ -359,28 +359,22 @@ func (e *Engine) step(events []machine.Event) {
 // arm sets the timer to the next thing that time brings, and says when it rings; zero for
 // never.
 func (e *Engine) arm(timer *time.Timer) (due time.Time) {
-	at, ok := e.machine.Deadline()
-	if end := e.waits.ends.next(); !end.IsZero() && (!ok || end.Before(at)) {
-		at, ok = end, true
-	}
-	if look := e.watchdog.at; !look.IsZero() && (!ok || look.Before(at)) {
-		at, ok = look, true
-	}
-	if idle := e.decoders.idle; len(idle) > 0 {
-		if end := idle[0].since.Add(idleTime); !ok || end.Before(at) {
-			at, ok = end, true
+	deadline, _ := e.machine.Deadline()
+	for _, at := range [...]time.Time{deadline, e.waits.ends.next(), e.watchdog.at, e.decoders.dismissal()} {
+		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
 		}
 	}
-	if !ok {
+	if due.IsZero() {
 		timer.Stop()
-		return time.Time{}
+		return due
 	}
 	now := time.Now()
-	if at.Before(now) {
-		at = now // the loop itself was at work meanwhile
+	if due.Before(now) {
+		due = now // the loop itself was at work meanwhile
 	}
-	timer.Reset(at.Sub(now))
-	return at
+	timer.Reset(due.Sub(now))
+	return due
 }
 
 // lateLimit is how late the loop may come round on a machine that is merely busy.
