@@ -287,14 +287,9 @@ func (m *member) Hear(t *Told) bool {
 	if t.Kind == machine.NoticeAmbient {
 		return wantsFlush
 	}
-	return m.known(t.Kind) || wantsFlush
-}
-
-// known notes that something was told of the member, so that nobody waits for it.
-func (m *member) known(k machine.NoticeKind) bool {
-	if m.last == 0 {
+	if m.last == 0 { // it was waited for
 		m.all.open--
 	}
-	m.last = k
-	return m.all.sync()
+	m.last = t.Kind
+	return m.all.sync() || wantsFlush
 }
