@@ -32,18 +32,8 @@ var (
 const wildcard = "*"
 
 // prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
-func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
-	a, err := c.placeOne(kind, name, v, w)
-	return a, c.configError(kind, name, err)
-}
-
-// prepareAll is prepare for a watch of a collection.
-func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
-	a, err := c.placeAll(kind, name, v, w)
-	return a, c.configError(kind, name, err)
-}
-
-func (c *Client) placeOne(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (_ asked, err error) {
+	defer func() { err = c.configError(kind, name, err) }()
 	a, r, err := c.read(kind, name, v)
 	switch {
 	case err != nil:
@@ -69,7 +59,9 @@ func (c *Client) read(kind resource.AnyType, name string, v *view) (a asked, r a
 	return asked{name: r.Name}, r, err
 }
 
-func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+// prepareAll is prepare for a watch of a collection.
+func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (_ asked, err error) {
+	defer func() { err = c.configError(kind, name, err) }()
 	if xdstp.IsXDSTP(name) || xdstp.IsFile(name) {
 		l, err := c.locator(kind, name, true, v.received)
 		isList := l.Scheme == xdstp.SchemeFile || l.Name.IsListCollection(kind.TypeURL())
