@@ -143,8 +143,10 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
-		Trace:           c.tracer(),
 		Metrics:         c.counters(),
+	}
+	if c.config.Trace != nil {
+		ec.Trace = c.trace
 	}
 	err = c.newSources(&ec)
 	return ec, err

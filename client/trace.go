@@ -76,15 +76,6 @@ type AnswerInfo struct {
 	Err     error // of a NACK
 }
 
-// tracer makes the engine's hook that calls the program's functions.
-func (c *Client) tracer() func(engine.Traced) {
-	t := c.config.Trace
-	if t == nil {
-		return nil
-	}
-	return func(n engine.Traced) { c.trace(t, n) }
-}
-
 func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 	server := c.server(n.Server)
 	s := StreamInfo{Server: server.Name(), ID: streamID(n.Stream)}
@@ -94,8 +85,9 @@ func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 	return s
 }
 
-func (c *Client) trace(t *Trace, n engine.Traced) {
-	s := c.streamOf(n.Notice)
+// trace calls the program's functions.
+func (c *Client) trace(n engine.Traced) {
+	t, s := c.config.Trace, c.streamOf(n.Notice)
 	switch n.Kind {
 	case machine.NoticeStreamUp:
 		traced(c, t.StreamUp, s, s)
