@@ -70,9 +70,7 @@ type answers struct {
 	waiters map[*answer]chan struct{} // closed when the answer changes
 }
 
-// settle ends the waiting for an answer: the subscription has ended.
-func (in *answers) settle(a *answer) { in.become(a, answerOver) }
-
+// become changes an answer, unless that changes nothing for [Client.Ready] or its subscription has ended.
 func (in *answers) become(a *answer, state uint32) {
 	if state == answerAwaited || a.state.Load() == state {
 		return

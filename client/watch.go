@@ -58,7 +58,7 @@ func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, w
 
 // leave ends the subscription, which may not have begun.
 func (x *subscription) leave(c *Client) {
-	c.answers.settle(&x.answer)
+	c.answers.become(&x.answer, answerOver)
 	c.engine.Stop(&x.watch)
 	if tree := x.tree.Load(); tree != nil {
 		tree.End()
