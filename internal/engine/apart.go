@@ -1,10 +1,5 @@
 package engine
 
-import "errors"
-
-// errExited is why there is no result of code of the program's that ended its goroutine.
-var errExited = errors.New("it ended its goroutine (runtime.Goexit)")
-
 // Apart runs code of the program's on a goroutine of its own, since it may end that (runtime.Goexit), and
 // waits for it. If f does not return, failed is called there with what was recovered: nil after a Goexit.
 func Apart(f func(), failed func(p any)) {

@@ -64,14 +64,14 @@ func (p polling) NextBackOff() time.Duration {
 // retry is the waiting of one stream between its incarnations. It lives as long as the
 // engine, so that watches that come and go do not shorten the waits.
 type retry struct {
-	make    func() backoff.BackOff
-	failed  func(p any)     // is told if the policy cannot be used; as of Apart
-	policy  backoff.BackOff // nil until it is asked
-	initial time.Duration   // the first interval; 0 until it is known
-	last    time.Duration   // the current interval
-	waiting bool
-	at      time.Time
-	ref     machine.Ref
+	make     func() backoff.BackOff
+	complain func(text string, attrs ...any)
+	policy   backoff.BackOff // nil until it is asked
+	initial  time.Duration   // the first interval; 0 until it is known
+	last     time.Duration   // the current interval
+	waiting  bool
+	at       time.Time
+	ref      machine.Ref
 }
 
 // wake is the end of a wait. It is stale if the stream does not wait for it any more.
@@ -126,21 +126,16 @@ func (r *retry) ask(f func(backoff.BackOff)) {
 		f(r.policy)
 	}, func(p any) {
 		failed = true
-		r.failed(p)
+		cause := "it ended its goroutine (runtime.Goexit)"
+		if p != nil {
+			cause = fmt.Sprint(p)
+		}
+		r.complain("the backoff policy cannot be used, the default is", "error", brief(cause), "stack", Stack(debug.Stack()))
 	})
 	if failed {
 		r.policy = NewBackoff(FirstWait, MaxWait)()
 		f(r.policy)
 	}
-}
-
-// badPolicy is a line about a policy that cannot be used, given what was recovered.
-func badPolicy(p any) (text string, attrs []any) {
-	cause := errExited.Error()
-	if p != nil {
-		cause = fmt.Sprint(p)
-	}
-	return "the backoff policy cannot be used, the default is", []any{"error", brief(cause), "stack", Stack(debug.Stack())}
 }
 
 // next is the next interval. A policy that gives up is not obeyed.
@@ -208,8 +203,7 @@ func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
 	r := e.waits.of[w.Stream]
 	if r == nil {
-		r = &retry{make: server.Backoff, failed: func(p any) {
-			text, attrs := badPolicy(p)
+		r = &retry{make: server.Backoff, complain: func(text string, attrs ...any) {
 			e.complain(text, server.URI, "", attrs...)
 		}}
 		e.waits.of[w.Stream] = r

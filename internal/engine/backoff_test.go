@@ -37,7 +37,7 @@ func TestBackoffPanics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := 0
-			r := &retry{make: policy, failed: func(any) { told++ }}
+			r := &retry{make: policy, complain: func(string, ...any) { told++ }}
 			r.reset()
 			for range 10 {
 				if d := r.pause(); d >= FirstWait*3/2 {

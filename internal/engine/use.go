@@ -25,8 +25,7 @@ func (e *Engine) Use(server int) (u *Use) {
 	e.ask(func() {
 		s := e.server(server)
 		u = &Use{engine: e, conn: e.conns.join(s)}
-		u.retry = retry{make: s.Backoff, failed: func(p any) {
-			text, attrs := badPolicy(p)
+		u.retry = retry{make: s.Backoff, complain: func(text string, attrs ...any) {
 			e.Complain(text, s.URI, "", "", attrs...)
 		}}
 	})
