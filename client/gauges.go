@@ -205,21 +205,13 @@ func updatedTypes(counts []machine.Count) []LastUpdated {
 	return listed(newest, func(url string, at int64) LastUpdated { return LastUpdated{url, time.Unix(0, at)} })
 }
 
-func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
-	latest := map[LastAccepted]time.Time{}
+func (c *Client) accepted(as []machine.Accepted) (all []LastAccepted) {
 	for _, a := range as {
-		key := LastAccepted{Server: c.uri(a.Server), Type: a.TypeURL}
-		if a.At.After(latest[key]) {
-			latest[key] = a.At
-		}
+		all = append(all, LastAccepted{Server: c.uri(a.Server), Type: a.TypeURL, At: a.At})
 	}
-	var ls []LastAccepted
-	for l, at := range latest {
-		l.At = at
-		ls = append(ls, l)
-	}
-	slices.SortFunc(ls, func(a, b LastAccepted) int {
-		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Type, b.Type))
+	slices.SortFunc(all, func(a, b LastAccepted) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Type, b.Type), b.At.Compare(a.At))
 	})
-	return ls
+	// The first of a server and type is the latest.
+	return slices.CompactFunc(all, func(a, b LastAccepted) bool { return a.Server == b.Server && a.Type == b.Type })
 }
