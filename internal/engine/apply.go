@@ -37,7 +37,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.decodeMore()
 	}
 	for _, p := range fx.Guard {
-		e.hook(p.Server, func() { e.judgeProposal(p) })
+		e.hook(p.Server, func() { e.judge(p) })
 	}
 	for _, r := range fx.Close {
 		e.closeStream(r)
@@ -49,7 +49,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.open(o)
 	}
 	for _, w := range fx.Wait {
-		e.judge(w)
+		e.streamEnded(w)
 		e.wait(w)
 	}
 	e.forgetDown()
@@ -335,8 +335,8 @@ func (e *Engine) cameAt(n *machine.Notice) time.Time {
 // errGuardExited is the verdict of a guard that gave none.
 var errGuardExited = errors.New("the guard ended its goroutine (runtime.Goexit)")
 
-// judgeProposal asks the program's guards. Whatever they do there is a verdict.
-func (e *Engine) judgeProposal(p *machine.Proposal) {
+// judge asks the program's guards. Whatever they do there is a verdict.
+func (e *Engine) judge(p *machine.Proposal) {
 	err := errGuardExited
 	defer func() { e.post(machine.Guarded{Proposal: p, Err: err}) }()
 	err = WithText(e.config.Guard(p))

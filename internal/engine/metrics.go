@@ -16,23 +16,22 @@ type Metrics struct {
 
 // health is whether a server is connected (gRFC A78, grpc.xds_client.connected).
 type health struct {
-	known   bool // a stream was asked for
-	failed  bool // and since it failed there was no response
-	failing map[int]bool
+	failed  bool         // and since it failed there was no response
+	failing map[int]bool // machine streams; nil until the first was asked for
 }
 
 // created: a server counts as connected from its first stream on.
 func (e *Engine) created(server int) {
 	// METRIC-1: connected, until something fails.
-	if h := &e.health[server]; !h.known {
-		h.known, h.failing = true, map[int]bool{}
+	if h := &e.health[server]; h.failing == nil {
+		h.failing = map[int]bool{}
 		e.connected(server, true)
 	}
 }
 
-// judge takes the end of a stream: one that could not be had, or brought no response, is a
+// streamEnded takes the end of a stream: one that could not be had, or brought no response, is a
 // failure of its server (gRFC A57, A88).
-func (e *Engine) judge(w machine.Wait) {
+func (e *Engine) streamEnded(w machine.Wait) {
 	switch w.Health {
 	case machine.HealthSame:
 		return
