@@ -28,7 +28,11 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	l.subscribe(added)
 	version := l.version
 	if l.firstResponse == 0 {
-		version = l.versionToClaim() // SOTW-1, SOTW-2, ACK-7: none was accepted on this stream
+		// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. Who has claimed none is owed an answer, and so claims none
+		// later.
+		if version = ""; !l.requested || l.claimsHeld {
+			version = l.versionToClaim()
+		}
 		l.claimsHeld = version != ""
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
