@@ -89,9 +89,17 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// A guard that panics refuses, and one that is slow holds up events and answers but nothing
-// else.
+// A guard that panics refuses, as does one whose error says nothing, and one that is slow holds up events and answers
+// but nothing else.
 func TestGuardMisbehaves(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		r.latest(st, "cds [a] n1 error: the response is refused")
+	}, func(c *client.Config) {
+		c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error { return errors.New("") }}}
+	})
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.watch("a")
 		st := r.accept()

@@ -117,7 +117,7 @@ func (h *node) outcome() outcome {
 		a.trouble = cmp.Or(a.trouble, o.news)
 		return a
 	case a.news == nil:
-		o.news = nil // there may be a value soon
+		o.trouble, o.news = cmp.Or(o.trouble, o.news), nil // there may be a value soon
 	default:
 		o.also = a.news
 	}

@@ -256,6 +256,20 @@ func TestAlternative(t *testing.T) {
 	d.watched("a/x")
 }
 
+// A value of the alternative stays, and the trouble with it, while another takes its place.
+func TestAlternativeThatMoves(t *testing.T) {
+	d := newDesk(t)
+	name := withAlt("a/x", "b/y")
+	d.one(name)
+	d.say("a/x", down())
+	d.say("b/y", value("1"))
+	d.since("updated "+short.Replace(name)+" 1 via b/y", "ambient "+short.Replace(name)+" connection: down via b/y")
+	d.say("b/y", d.redirect(at("c/z")))
+	d.since()
+	d.say("c/z", value("2"))
+	d.since("updated "+short.Replace(name)+" 2 via c/z", "ambient "+short.Replace(name)+" connection: down via c/z")
+}
+
 // What a resource says is counted as its own, also an alternative in its locator; what the program
 // says is not.
 func TestWhoAsks(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 )
 
 // firstReachable is the index of the first server, from i on, that is not known to be unreachable; the last one
-// if all are. The operator is told which servers are left for it.
+// if all are. The log says which servers the source leaves for it.
 func (m *Machine) firstReachable(src *source, i int) int {
 	for ; i+1 < len(src.streams) && src.streams[i].unreachable(); i++ {
 		if i >= src.active {

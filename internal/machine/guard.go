@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -134,7 +135,7 @@ func (resp *response) dropUntold() {
 // is told to be refused, with what is held as it was; so is the first state of a collection.
 func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
 	l := resp.link
-	resp.text = []byte(err.Error())
+	resp.text = []byte(cmp.Or(err.Error(), "the response is refused"))
 	resp.invalid = len(resp.Resources)
 	resp.dropUntold()
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}

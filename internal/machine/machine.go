@@ -132,7 +132,7 @@ func newQuirks(s *stream) []quirk {
 		&aside{stream: s, named: map[*subscription]*unsaid{}},
 		&tooMuch{},
 		&storms{of: byType[storm]{}},
-		&hushes{of: byType[unheard]{}, left: nameHashes{}},
+		&hushes{of: byType[unheard]{}, left: nameHashes{}, until: map[*subscription]time.Duration{}},
 		&unasked{of: nameHashes{}},
 	}
 }

@@ -23,8 +23,8 @@ type hushes struct {
 	of   byType[unheard]
 	left nameHashes // that were unsubscribed, though the server had sent a value or did so later
 
-	// until is when the names that waited are absent, on the stream's clock, once the stream was begun anew for others: a
-	// program that adds names for ever would keep the server from being found silent.
+	// until is when each name that waits counts as absent, on the stream's clock. It is noted when the stream is begun anew
+	// for other names: a program that adds names for ever would keep the server from being found silent.
 	until map[*subscription]time.Duration
 }
 
@@ -51,7 +51,7 @@ func (q *hushes) forget() {
 }
 
 // ended: the client did not end the stream, so that all names have their full time on the next.
-func (q *hushes) ended(*Machine, time.Time, *ending) { q.until = nil }
+func (q *hushes) ended(*Machine, time.Time, *ending) { clear(q.until) }
 
 func (q *hushes) unsubscribed(l *link, name []byte) {
 	if l.form == wildNone && !l.stream.stateless() {
@@ -64,11 +64,8 @@ func (q *hushes) passed(l *link, _ *wire.Resource, name []byte) { q.unsubscribed
 
 // written waits for news of names that were added, where the server might not hear of them.
 func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	if first {
-		q.resume(m, now, l, fresh)
-		return
-	}
-	if !l.mightMissNames() && len(q.left[l]) == 0 {
+	q.resume(m, now, l, fresh)
+	if first || !l.mightMissNames() && len(q.left[l]) == 0 {
 		return
 	}
 	u := q.of.on(l)
@@ -91,8 +88,8 @@ func (q *hushes) resume(m *Machine, now time.Time, l *link, fresh []*subscriptio
 	for _, sub := range fresh {
 		if at, waited := q.until[sub]; waited && sub.timer != 0 {
 			m.setAlarm(now, s, sub, max(at-s.clock.at(now), s.timeout/4))
+			delete(q.until, sub)
 		}
-		delete(q.until, sub)
 	}
 }
 
@@ -162,9 +159,13 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 		m.setAlarm(now, s, u, wait)
 		return
 	}
-	q.until = map[*subscription]time.Duration{}
+	for sub := range q.until {
+		if sub.gone || !sub.wanted() || sub.held() {
+			delete(q.until, sub)
+		}
+	}
 	for _, a := range s.alarms.heap {
-		if sub, of := a.waiter.(*subscription); of && !a.void() && !sub.held() {
+		if sub, of := a.waiter.(*subscription); of && !a.void() && !sub.held() && !sub.isCollection() {
 			q.until[sub] = a.at
 		}
 	}

@@ -225,7 +225,7 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 }
 
 // tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
-// that it is well: by name, those of collections last.
+// that it is well. Resources come first, then collections, each sorted by name.
 func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 	owned := l.owned()
 	if only != nil {

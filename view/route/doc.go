@@ -19,8 +19,9 @@
 // beside one for each of their bytes. Such a fault concerns that route alone; [Table.Err] lists all of them.
 // A condition in fault counts as fulfilled, and a request that reaches the route gets the fault as its error.
 // So a fault never sends a request to a later route that was not meant for it. Requests of gRPC
-// (Request.GRPC) ignore conditions on cookies, TLS, dynamic metadata and filter state, faults in these and in
-// rewrites, treat_missing_header_as_empty and vhost_header, as gRPC does (gRFC A28).
+// (Request.GRPC) ignore conditions on cookies, TLS, dynamic metadata and filter state, and
+// treat_missing_header_as_empty and vhost_header, as gRPC does (gRFC A28). They also ignore faults in these conditions and
+// in rewrites.
 //
 // Not known are match trees (VirtualHost.matcher), path templates, matchers on dynamic metadata,
 // filter state and TLS, custom string matchers, cluster specifier plugins, format specifiers in
