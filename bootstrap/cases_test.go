@@ -62,7 +62,6 @@ var diverges = map[string]string{
 	"go-allowed-off":         "there is no switch: allowed_grpc_services is always read",
 
 	// H-7: what a credential says and cannot be kept to is a fault.
-	"go-tls-ok-unknown-field": "a key of a credential's config that is not known may be a misspelt one",
 	"go-tls-spiffe-reload":    "SPIFFE trust bundles are not supported",
 	"go-tls-failing-provider": "SPIFFE trust bundles are not supported",
 	"go-tls-ok-refresh-interval-ca-chain-private-key-certificate-chain-spiffe-bundle": "SPIFFE trust bundles are not supported",

@@ -35,7 +35,6 @@ func TestChannelCredsFailClosed(t *testing.T) {
 		"a misspelt type":  {`[{"type":"tsl"},{"type":"insecure"}]`, at + `.type = "tsl": is no known type; did you mean "tls"?`},
 		"SPIFFE":           {`[{"type":"tls","config":{"spiffe_trust_bundle_map_file":"m"}},{"type":"insecure"}]`, at + `.config.spiffe_trust_bundle_map_file = "m": is not supported; bootstrap.AllowNextChannelCreds lets the next entry stand for this one`},
 		"a misspelt key":   {`[{"type":"tls","config":{"ca_certficate_file":"s3cret"}}]`, at + `.config.ca_certficate_file: is not known here; did you mean "ca_certificate_file"?`},
-		"an unknown key":   {`[{"type":"tls","config":{"verify":null}}]`, at + `.config.verify: is not known here`},
 		"a plain one":      {`[{"type":"insecure","config":{"ca_certificate_file":"f"}}]`, at + `.config.ca_certificate_file: is not known here`},
 		"a misspelt entry": {`[{"type":"tls","confg":{"ca_certificate_file":"f"}}]`, at + `.confg: is not known here; did you mean "config"?`},
 	} {
@@ -46,8 +45,8 @@ func TestChannelCredsFailClosed(t *testing.T) {
 			}
 		})
 	}
-	const call = `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"tls"}],"call_creds":[{"type":"jwt_token_file","config":{"jwt_token_file":"f","audience":"a"}}]}]}`
-	if _, err := bootstrap.Parse("boot", []byte(call)); err == nil || err.Error() != "boot: xds_servers[0].call_creds[0].config.audience: is not known here" {
+	const call = `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"tls"}],"call_creds":[{"type":"jwt_token_file","config":{"jwt_token_file":"f","jwt_tokenfile":"a"}}]}]}`
+	if _, err := bootstrap.Parse("boot", []byte(call)); err == nil || err.Error() != "boot: xds_servers[0].call_creds[0].config.jwt_tokenfile: is not known here; did you mean \"jwt_token_file\"?" {
 		t.Errorf("a key of a call credential: %v", err)
 	}
 }
@@ -129,6 +128,7 @@ func TestNotices(t *testing.T) {
 		"of an authority":   {root(`"authorities":{"a":{"xds_server":[]}}`), []string{`boot: authorities["a"].xds_server:` + unknown + `; did you mean "xds_servers"?`}},
 		"of a provider":     {root(`"certificate_providers":{"a":{"plugin_name":"x","configs":{}}}`), []string{`boot: certificate_providers["a"].configs:` + unknown + `; did you mean "config"?`}},
 		"all that is known": {root(`"authorities":{"a":{"fallback_on_reachability_only":true,"xds_servers":[{"server_uri":"y:1",` + insecure + `,"server_features":["trusted_xds_server"]}]}},"allowed_grpc_services":{"z:1":{` + insecure + `,"call_creds":[]}}`), nil},
+		"of a credential":   {`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"tls","config":{"verify":true}}],"call_creds":[{"type":"jwt_token_file","config":{"jwt_token_file":"f","audience":"a"}}]}]}`, []string{`boot: xds_servers[0].channel_creds[0].config.verify:` + unknown, `boot: xds_servers[0].call_creds[0].config.audience:` + unknown, `boot: the token file "f" cannot be opened now: no such file or directory`}},
 		"a call credential": {server("x:1", `,"call_creds":[{"type":"jwt_token_fiel"}]`), []string{`boot: xds_servers[0].call_creds[0].type: "jwt_token_fiel" is no type that this program knows and is not sent; did you mean "jwt_token_file"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {

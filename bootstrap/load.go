@@ -51,7 +51,7 @@ func FromEnv(opts ...Option) (*Config, error) {
 // Envoy's, and anything else is taken for gRPC's. Both may be JSON or one document of YAML; a
 // byte order mark is skipped, and equal keys of an object are a fault. A bootstrap and a file of Secrets may have 2 MiB each, and YAML's
 // aliases may expand them to 8 MiB of JSON. In gRPC's format unknown keys are notices, but
-// faults in the credentials; in Envoy's unknown fields of the messages that Parse reads are
+// faults where they may be misspelt keys of credentials; in Envoy's unknown fields of the messages that Parse reads are
 // faults, as in Envoy, and it ignores the rest of the document.
 //
 // Parse also reads Secrets that a cluster's TLS names (tls_certificate_sds_secret_configs,

@@ -18,6 +18,7 @@ var (
 	localityKeys  = []string{"region", "zone", "sub_zone"}
 	credsKeys     = []string{"type", "config"}
 	tlsKeys       = []string{"ca_certificate_file", "certificate_file", "private_key_file", "refresh_interval", spiffeKey}
+	configKeys    = append([]string{"jwt_token_file"}, tlsKeys...) // of the configs of all credentials
 )
 
 // spiffeKey is a field of a "tls" credential that gRPC has, and this program has not (gRFC A87).
@@ -54,12 +55,17 @@ func (x field) mayHave(keys ...string) {
 	}
 }
 
-// mustHave makes a fault of each member that is not known in a place that decides about
-// security, where gRPC would pass it over.
+// mustHave is mayHave for the config of a credential: a member that may be a misspelt key of one, or is a key of
+// another one, is a fault.
 func (x field) mustHave(keys ...string) {
 	for _, name := range x.strangers(keys) {
-		// H-7: it may decide about security.
-		x.at(name).hidden().fault("is not known here%s", didYouMean(name, keys))
+		switch at := x.at(name); {
+		case nearest(name, configKeys) != "":
+			// H-7: it decides about security.
+			at.hidden().fault("is not known here%s", didYouMean(name, keys))
+		case at.present():
+			at.notice("is not known here and has no effect")
+		}
 	}
 }
 
