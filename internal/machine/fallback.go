@@ -118,9 +118,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellEveryone(l, l.fault, src)
 		}
 	}
-	if len(dst.notified) == 0 {
-		dst.notified = []*Fault{pastFault}
-	}
+	dst.troubled = true // when it speaks, who was told of another server's trouble is told that all is well
 	for i := was + 1; i <= to; i++ {
 		m.countWatch(now, src.streams[i], +src.watches)
 	}

@@ -75,13 +75,7 @@ func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 	}
 	n := m.noticeTo(sub, NoticeUpdated, to, all)
 	n.Value, n.Raw, n.Attributes = res.Value, sub.raw, sub.attributes()
-	// WATCH-3: what is wrong with the value is told first.
-	if sub.fault() != nil {
-		m.report(sub, to, all)
-	}
-	if f := sub.link().trouble(); f != nil && len(to) > 0 {
-		m.tellFaultTo(sub, f, to)
-	}
+	m.tellLate(sub, to, all)
 }
 
 // replayEnd tells a collection's watch what else is known, that this is all, and what is wrong.
@@ -92,15 +86,8 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.report(sub, nil, to)
 		}
 	}
-	if !c.self.complete && !c.self.stale() {
-		m.tellLate(c.self, to)
-		return
+	if c.self.usable() {
+		m.noticeTo(c.self, NoticeSynced, to, nil)
 	}
-	m.noticeTo(c.self, NoticeSynced, to, nil)
-	if c.self.fault() != nil {
-		m.report(c.self, to, nil)
-	}
-	if f := c.self.link().trouble(); f != nil { // last: what comes before would sound as if all were well
-		m.tellFaultTo(c.self, f, to)
-	}
+	m.tellLate(c.self, to, nil) // last: what comes before would sound as if all were well
 }

@@ -138,7 +138,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 	ld.cache.stale = append(ld.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
-	m.tellStoredFault(sub)
+	m.tellTroubleOf(sub, sub.handOut()) // watches were not told of it while the store was asked
 }
 
 // unusable says why a loaded value cannot be held; nil if it can.
@@ -161,12 +161,5 @@ func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.handOut(), nil)
 	}
-	m.tellStoredFault(sub)
-}
-
-// tellStoredFault tells of trouble that watches were not told of while the store was asked.
-func (m *Machine) tellStoredFault(sub *subscription) {
-	if f := sub.link().trouble(); f != nil {
-		m.tellFault(sub, f)
-	}
+	m.tellTroubleOf(sub, sub.handOut()) // watches were not told of it while the store was asked
 }

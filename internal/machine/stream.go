@@ -50,9 +50,10 @@ type stream struct {
 // trouble is that a server cannot be reached, and what watches were told of that.
 type trouble struct {
 	fault *Fault // why it cannot; nil while it can, and until known
-	// notified are the troubles that watches were told of since they were told that all is well, the newest few. None
-	// of them is told again: attempts may fail by turns.
+	// notified are the troubles that watches were told of since the server last spoke, the newest few. None of them is
+	// told again: attempts may fail by turns.
 	notified []*Fault
+	troubled bool // watches were told of trouble, maybe that of another server that was active then, and not yet of its end
 	telling  bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 

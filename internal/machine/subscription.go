@@ -46,7 +46,6 @@ type subscription struct {
 	status    Status
 	reason    Reason // of the absence
 	complete  bool   // of a collection: its first state is
-	troubled  bool   // some of its watches may be, see [Watch]
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
 	selfNamed bool   // raw names it itself: it came without a wrapper that does, and not by an alias

@@ -1,15 +1,14 @@
 package machine
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
-// collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFaultTo]
+// collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFault]
 // says otherwise: it is told again what they were told before trouble came between.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
-	sub.noteTrouble(to, false)
+	for _, w := range to {
+		w.troubled = false
+	}
 	if sub.isCollection() {
 		to, all = nil, to
 	}
@@ -68,18 +67,6 @@ func (sub *subscription) handOut() []*Watch {
 	return sub.watches[:len(sub.watches)-len(sub.joining())]
 }
 
-// noteTrouble notes with watches whether the newest notice to them is of trouble with the server. There may be many
-// watches, few of which ever hear of any.
-func (sub *subscription) noteTrouble(ws []*Watch, is bool) {
-	if !is && !sub.troubled {
-		return
-	}
-	for _, w := range ws {
-		w.troubled = is
-	}
-	sub.troubled = is || slices.ContainsFunc(sub.watches, func(w *Watch) bool { return w.troubled })
-}
-
 // inTrouble returns those of the watches for a notice that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
 	return leaveOut(sub.handOut(), func(w *Watch) bool { return !w.troubled })
@@ -117,36 +104,50 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	}
 }
 
-// tellFault tells of trouble with the server: who has something to go on with that something is wrong
+// tellFault tells watches of trouble with the server: who has something to go on with that something is wrong
 // (gRFC A88: ambient), the others that there is nothing. Watches of a collection hear of it once, and
 // not for each resource.
-func (m *Machine) tellFault(sub *subscription, f *Fault) { m.tellFaultTo(sub, f, sub.handOut()) }
-
-func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
+func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	kind := NoticeFailed
+	switch {
+	case len(to) == 0:
+		return
 	// ERR-2: with something to go on with it is ambient.
-	if sub.usable() {
+	case sub.usable():
 		kind = NoticeAmbient
-	} else if sub.seeks() {
+	case sub.seeks():
 		return // the store may have something to go on with
 	}
 	n := m.noticeTo(sub, kind, to, nil)
 	// It is the active server's, whoever said what is held.
 	n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
-	sub.noteTrouble(to, true)
-	if s := sub.stream(); len(s.notified) == 0 && f == s.fault {
-		s.notified = []*Fault{pastFault} // its end is news, though nobody else was told of it
+	for _, w := range to {
+		w.troubled = true
+	}
+	if s := sub.stream(); f == s.fault {
+		s.troubled = true // its end is news, though nobody else was told of it
 	}
 }
 
-// tellLate tells a watch that came late what is known, where there is nothing to go on with.
-func (m *Machine) tellLate(sub *subscription, to []*Watch) {
+// tellTroubleOf tells watches why the type is not served, if anything is known to be wrong.
+func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
+	if f := sub.link().trouble(); f != nil {
+		m.tellFault(sub, f, to)
+	}
+}
+
+// tellLate tells watches that came late what is known beside the value: what is wrong with it, or why there is none.
+func (m *Machine) tellLate(sub *subscription, to, all []*Watch) {
+	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
-	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && len(sub.watches) > len(to) && !sub.overshadowed()
+	newest := !usable && sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout &&
+		len(sub.watches) > len(to) && !sub.overshadowed()
 	// WATCH-3: a late watch is told the status, then the trouble.
-	m.report(sub, to, nil)
-	if f := sub.link().trouble(); f != nil && !newest {
-		m.tellFaultTo(sub, f, to)
+	if !usable || sub.fault() != nil {
+		m.report(sub, to, all)
+	}
+	if !newest {
+		m.tellTroubleOf(sub, to)
 	}
 }
 
@@ -185,13 +186,11 @@ const maxNotified = 4
 // tellTrouble notifies of new trouble with the server, or of its end. It waits while handlers still have the last
 // such notice, so that a slow handler meets no growing queue.
 func (m *Machine) tellTrouble(s *stream) {
-	if s.telling || s.fault == nil && len(s.notified) == 0 || slices.ContainsFunc(s.notified, s.fault.same) {
+	if s.telling || s.fault == nil && !s.troubled || slices.ContainsFunc(s.notified, s.fault.same) {
 		return
 	}
 	from := len(m.fx.Notify)
-	if s.fault == nil {
-		s.notified = nil
-	} else {
+	if s.troubled = s.fault != nil; s.troubled {
 		s.notified = append(s.notified[max(0, len(s.notified)+1-maxNotified):], s.fault)
 	}
 	for _, l := range s.links {
@@ -209,9 +208,7 @@ func (m *Machine) tellTrouble(s *stream) {
 // recovered: a response clears what was told of trouble before it. What comes after it is news, though the
 // watches were not told of the end of that yet.
 func (m *Machine) recovered(s *stream) {
-	if s.fault = nil; len(s.notified) > 0 {
-		s.notified = []*Fault{pastFault}
-	}
+	s.fault, s.notified = nil, nil
 	m.tellTrouble(s)
 }
 
@@ -219,8 +216,8 @@ func (m *Machine) recovered(s *stream) {
 // over.
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
-	if n := len(s.notified); n > 0 && s.notified[n-1] != pastFault && s.unreachable() {
-		m.tellFault(sub, s.notified[n-1])
+	if n := len(s.notified); n > 0 && s.unreachable() {
+		m.tellFault(sub, s.notified[n-1], sub.handOut())
 	}
 }
 
@@ -238,7 +235,7 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 			switch {
 			case sub.isCollection() != collections:
 			case f != nil:
-				m.tellFault(sub, f)
+				m.tellFault(sub, f, sub.handOut())
 			// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
 			// server may never send it again.
 			case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
@@ -281,7 +278,3 @@ func (src *source) joined(f *Fault) *Fault {
 	}
 	return src.all
 }
-
-// pastFault is never told: it stands for trouble that watches were told of and that is over, or of another
-// server that was active then. When this one speaks they are told that all is well.
-var pastFault = &Fault{Kind: FaultConnection, Err: errors.New("a server was in trouble")}

@@ -35,7 +35,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case held:
 		m.replayOne(w.sub)
 	case !told:
-		m.tellLate(w.sub, w.list())
+		m.tellLate(w.sub, w.list(), nil)
 	}
 	if w.FetchTimeout > 0 { // DNE-10
 		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
