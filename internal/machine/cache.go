@@ -14,8 +14,7 @@ type cache struct {
 
 	star  *collection             // of old-style names
 	globs map[pattern]*collection // that are watched, or leaving
-	plain map[*source]*collection // of structured names that no glob covers; with it a source's globs are found
-	loose loose
+	plain map[*source]*collection // of a source's globs, and of structured names that none of them covers
 
 	owners map[string]*source // of structured names, by authority, if some were watched
 
@@ -64,13 +63,12 @@ func (c *cache) clear(t *Type) {
 	}
 }
 
-// of yields the subscriptions of a source, the wildcard's own first if it is of the source. It finds them through the
-// source's collections, unless one of these is the wildcard's, which does not list its members, or no other source has
-// any: then it looks at all of the type.
+// of yields the subscriptions of a source, in no order. It finds them through the source's collections; if the wildcard
+// is one of these, which does not list all of its members, it looks at all of the type.
 func (c *cache) of(src *source) iter.Seq[*subscription] {
-	if src == c.star.source || len(c.plain) == 1 && c.star.source == nil {
+	if src == c.star.source {
 		return func(yield func(*subscription) bool) {
-			if src == c.star.source && !yield(c.star.self) {
+			if !yield(c.star.self) {
 				return
 			}
 			for sub := range c.subs.all() {
@@ -81,11 +79,23 @@ func (c *cache) of(src *source) iter.Seq[*subscription] {
 		}
 	}
 	return func(yield func(*subscription) bool) {
-		for _, of := range c.collectionsOf(src) {
-			for _, sub := range of.present() {
+		plain := c.plain[src]
+		if plain == nil {
+			return
+		}
+		for sub := range plain.members.all() {
+			if !yield(sub) {
+				return
+			}
+		}
+		for glob := range plain.globs.all() {
+			for sub := range glob.of.members.all() {
 				if !yield(sub) {
 					return
 				}
+			}
+			if !yield(glob) {
+				return
 			}
 		}
 	}
@@ -120,7 +130,7 @@ func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
 	sub.hold(nil, given{})
-	sub.of.leave()
+	sub.of.rosterOf(sub).drop(sub)
 	if l := sub.link(); l != nil {
 		l.last = nil
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -11,12 +12,13 @@ import (
 const star = "*"
 
 // collection is the resources of a glob; or all old-style names, for which the wildcard `*` stands; or, without
-// a name, the structured names of a source that no watched glob covers, which nobody watches as a whole.
+// a name, the globs of a source and the structured names that none of them covers, which nobody watches as a whole.
 type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known
 
 	explicit bool // of the wildcard: its first watch wanted it by the name `*`
+	listed   bool // the first request on this incarnation of the stream listed what it has
 
 	seen serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
 
@@ -24,13 +26,12 @@ type collection struct {
 	// resource. Without a name it is "", and nobody watches it.
 	self *subscription
 
-	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
-	// the wildcard's.
-	members []*subscription
-	holes   int // an upper bound of how many places of members are out of date
+	// members are the resources in it. Of the wildcard they are those with structured names alone, since its list would be
+	// as long as the cache's.
+	members roster
 
-	pattern pattern                 // of a glob
-	globs   map[pattern]*collection // of the source, in the one without a name
+	pattern pattern // of a glob
+	globs   roster  // of the source, in the collection without a name
 }
 
 func (c *collection) isGlob() bool { return c.pattern.before != "" }
@@ -42,21 +43,10 @@ func (c *collection) wanted() bool { return c.self.wanted() }
 func (c *collection) synced() bool { return c.wanted() && c.self.complete }
 
 // lives says that the collection is wanted, or was until now and the server was not told yet.
-func (c *collection) lives() bool { return c.self.lives() }
+func (c *collection) lives() bool { return !c.self.gone && c.self.lives() }
 
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
-
-// forgetStatus forgets what is known of a collection as a whole, in which nobody is interested any more.
-func (c *collection) forgetStatus() {
-	sub := c.self
-	sub.nameOnStream = nameOnStream{}
-	sub.complete, sub.from = false, 0
-	sub.become(StatusRequested, nil)
-	if l := sub.link(); l != nil && l.busy != nil {
-		l.busy.completes = without(l.busy.completes, c)
-	}
-}
 
 // pattern tells the members of a glob by their canonical names: one more segment where the
 // glob has its `*`.
@@ -110,12 +100,11 @@ func (c *cache) newCollection(src *source, name string) *collection {
 	return of
 }
 
-// plainOf finds or makes the collection of structured names that no glob covers.
+// plainOf finds or makes the collection of globs and of structured names that none of them covers.
 func (c *cache) plainOf(src *source) *collection {
 	plain := c.plain[src]
 	if plain == nil {
 		plain = c.newCollection(src, "")
-		plain.globs = map[pattern]*collection{}
 		c.plain[src] = plain
 	}
 	return plain
@@ -128,11 +117,11 @@ func (c *cache) globFor(src *source, url string) *collection {
 		return glob
 	}
 	glob := c.newCollection(src, url)
-	glob.pattern, glob.members = p, []*subscription{glob.self}
-	c.adoptLoose(glob)
+	glob.pattern = p
+	c.adoptCovered(glob)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
-	c.plainOf(src).globs[p] = glob
+	glob.rosterOf(glob.self).put(glob.self)
 	return glob
 }
 
@@ -146,51 +135,48 @@ func (c *collection) newMember(name string) *subscription {
 
 // adopt makes a subscription a member.
 func (c *collection) adopt(sub *subscription) {
-	before := sub.of
-	if sub.of = c; before != nil {
+	if before := sub.of; before != nil {
 		before.source.heldBytes -= sub.counted()
 		c.source.heldBytes += sub.counted()
 		if !before.ownedBy(c.source.stream()) {
-			sub.nameOnStream = nameOnStream{} // of that stream
+			sub.forgetStream()
 		}
-		before.leave()
+		before.rosterOf(sub).drop(sub)
 	}
-	if !c.isGlob() {
-		c.cache.loosen(sub)
-	}
-	if c != c.cache.star {
-		c.members = append(c.members, sub)
-	}
+	sub.of = c
+	c.rosterOf(sub).put(sub)
 }
 
-// leave notes that a subscription is a member no more. It stays listed until many such are.
-func (c *collection) leave() {
-	if c.holes++; c.holes > 64+len(c.members)/2 {
-		c.members, c.holes = c.present(), 0
+// rosterOf is the one that lists a subscription of the collection; nil for none.
+func (c *collection) rosterOf(sub *subscription) *roster {
+	switch {
+	case sub.isCollection():
+		return &c.cache.plainOf(c.source).globs
+	case c == c.cache.star && !structured(sub.name):
+		return nil
 	}
+	return &c.members
 }
 
-// present lists the members, each once.
-func (c *collection) present() (subs []*subscription) {
-	for _, sub := range c.members {
-		if c.has(sub) {
-			subs = append(subs, sub)
-			sub.of = nil // so that it is passed over where it is listed again
+// all yields the members of a glob or the wildcard.
+func (c *collection) all() iter.Seq[*subscription] {
+	if c.isGlob() {
+		return c.members.all()
+	}
+	return func(yield func(*subscription) bool) {
+		for sub := range c.cache.subs.all() {
+			if sub.of == c && !yield(sub) {
+				return
+			}
 		}
 	}
-	for _, sub := range subs {
-		sub.of = c
-	}
-	return subs
 }
-
-func (c *collection) has(sub *subscription) bool { return sub.of == c && !sub.gone }
 
 // covered lists the resources of a glob, or for the wildcard all that its server has of the type; those that are
 // known by an alias alone too.
 func (c *collection) covered() (subs []*subscription) {
 	if c.isGlob() {
-		return slices.DeleteFunc(c.present(), (*subscription).isCollection)
+		return slices.Clone(c.members)
 	}
 	for sub := range c.cache.subs.all() {
 		if !sub.isCollection() && c.cache.starCovers(sub) {
@@ -207,33 +193,50 @@ func (c *collection) inOrder() []*subscription {
 	return subs
 }
 
-// dropGlob forgets a glob, and what was held for it alone.
-func (c *cache) dropGlob(glob *collection) {
-	delete(c.globs, glob.pattern)
-	delete(c.plain[glob.source].globs, glob.pattern)
-	for _, sub := range glob.members {
-		switch {
-		case !glob.has(sub):
-		case sub.lives():
-			c.plainOf(glob.source).adopt(sub)
-		default:
-			c.release(sub)
-		}
-	}
-	glob.members = nil
-}
-
-// release lets go of what nobody wants any more, but for the wildcard's watches, which were told of it.
-func (c *cache) release(sub *subscription) {
+// dropIfUnwanted drops what nobody wants. A member stays while its collection lives, or the wildcard if that covers it: the
+// server would not send it again. A collection takes its members along.
+func (c *cache) dropIfUnwanted(sub *subscription) {
 	switch {
-	case sub.gone || c.giveToStar(sub):
-	case sub == c.star.self:
-		c.star.forgetStatus()
+	case sub.gone, sub.wanted():
+	// WILD-7: it waits for the server's word.
+	case sub.of.lives() && sub.spokenOf():
+	case c.giveToStar(sub): // whose watches were told of it
 	case sub.isCollection():
-		c.drop(sub)
-		c.dropGlob(sub.of)
+		sub.of.end()
 	default:
 		c.drop(sub)
+	}
+}
+
+// dropUnwanted drops everything of a source that is not wanted, though the server was not told so.
+func (c *cache) dropUnwanted(src *source) {
+	for sub := range c.of(src) {
+		c.dropIfUnwanted(sub)
+	}
+	c.shrink()
+}
+
+// end forgets a collection that nobody wants any more, and what is held for it alone.
+func (c *collection) end() {
+	cache, self := c.cache, c.self
+	if l := self.link(); l != nil && l.busy != nil {
+		l.busy.completes = without(l.busy.completes, c)
+	}
+	if c.isGlob() {
+		cache.drop(self)
+		delete(cache.globs, c.pattern)
+	} else { // the wildcard's subscription stays
+		self.forgetStream()
+		self.complete, self.from = false, 0
+		self.become(StatusRequested, nil)
+	}
+	for sub := range c.all() {
+		switch {
+		case !sub.lives():
+			cache.dropIfUnwanted(sub)
+		case c.isGlob():
+			cache.plainOf(c.source).adopt(sub)
+		}
 	}
 }
 
@@ -253,21 +256,6 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	return true
 }
 
-// collectionsOf lists those of a source by name.
-func (c *cache) collectionsOf(src *source) (cs []*collection) {
-	if plain := c.plain[src]; plain != nil {
-		cs = append(cs, plain)
-		for _, glob := range plain.globs {
-			cs = append(cs, glob)
-		}
-	}
-	if src == c.star.source {
-		cs = append(cs, c.star)
-	}
-	slices.SortFunc(cs, byName)
-	return cs
-}
-
 func byName(a, b *collection) int { return strings.Compare(a.self.name, b.self.name) }
 
 // needsNoMore says that a server's silence completes a collection: it has nothing to add to what
@@ -282,12 +270,12 @@ func (c *collection) needsNoMore() bool {
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
 		// A first state that was refused on an earlier stream the server would have sent again, since the first request of
 		// this one listed the members.
-		before := c.self.listed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
+		before := c.listed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
 		if f.Kind != FaultRejected || !before {
 			return false
 		}
 	}
-	if c.self.listed {
+	if c.listed {
 		return true // also when what was listed has expired since
 	}
 	for sub := range l.cache.of(c.source) {
@@ -317,60 +305,19 @@ func (sub *subscription) covering() (all []*Watch) {
 	return all
 }
 
-// loose are the subscriptions of a type that no glob covers, by the pattern of one that would: a
-// new glob takes its own from here. It is made for the first glob of a type. A subscription that
-// has gone since may still be listed, until such are most of them.
-type loose struct {
-	of map[pattern][]*subscription // nil until there was a glob
-	n  int                         // in all lists
-}
-
-// loosen notes that no glob covers a subscription.
-func (c *cache) loosen(sub *subscription) {
-	if c.loose.of == nil {
-		return
-	}
-	if c.loose.n > 64+2*c.subs.len() {
-		c.findLoose()
-		return
-	}
-	c.loose.add(sub)
-}
-
-func (l *loose) add(sub *subscription) {
-	if p, ok := split(sub.name); ok {
-		l.of[p] = append(l.of[p], sub)
-		l.n++
-	}
-}
-
-// findLoose looks for all of them.
-func (c *cache) findLoose() {
-	c.loose = loose{of: map[pattern][]*subscription{}}
-	for sub := range c.subs.all() {
-		if !sub.of.isGlob() {
-			c.loose.add(sub)
-		}
-	}
-}
-
-// adoptLoose has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
+// adoptCovered has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
 // has sent it already, so the glob's first state may leave it out (DELTA-8).
-func (c *cache) adoptLoose(glob *collection) {
-	if c.loose.of == nil {
-		c.findLoose()
-	}
-	subs := c.loose.of[glob.pattern]
-	delete(c.loose.of, glob.pattern)
-	c.loose.n -= len(subs)
-	for _, sub := range subs {
-		if sub.gone || sub.of.isGlob() {
-			continue
-		}
-		said := sub.stream()
-		glob.adopt(sub)
-		if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.exists() && !sub.recalled() {
-			l.unconfirm(sub) // the server was not told that it is held
+func (c *cache) adoptCovered(glob *collection) {
+	for _, from := range []*collection{c.plainOf(glob.source), c.star} {
+		for sub := range from.members.all() {
+			if p, ok := split(sub.name); !ok || p != glob.pattern {
+				continue
+			}
+			said := sub.stream()
+			glob.adopt(sub)
+			if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.exists() && !sub.recalled() {
+				l.unconfirm(sub) // the server was not told that it is held
+			}
 		}
 	}
 }

@@ -192,7 +192,7 @@ func (v *versions) list(sub *subscription, may bool) {
 		v.unlisted(sub)
 	default:
 		v.claimsHeld = true
-		sub.of.self.listed = true
+		sub.of.listed = true
 		v.msg = wire.AppendInitialVersion(v.msg, name, sub.version)
 		if v.listed != nil {
 			v.listed[name] = true

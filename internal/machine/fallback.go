@@ -28,7 +28,7 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 		return
 	}
 	for _, c := range src.caches {
-		c.forgetSource(src)
+		c.dropUnwanted(src)
 	}
 	src.active = to
 	for _, s := range src.reached() {
@@ -36,20 +36,6 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 			m.startOver(now, src, s) // its first request listed values that were just forgotten
 		}
 	}
-}
-
-// forgetSource forgets what was known of a source's names, none of which is wanted.
-func (c *cache) forgetSource(src *source) {
-	for _, sub := range c.inOrder(src) {
-		if sub.of.source == src && sub != c.star.self { // else the end of its glob has given it to the wildcard
-			c.release(sub)
-		}
-	}
-	if c.star.source == src { // last, since it may take what is released
-		c.release(c.star.self)
-	}
-	delete(c.plain, src)
-	c.shrink()
 }
 
 // fallBack has every source that needs it use its next server instead of one that failed.
@@ -134,8 +120,8 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // handOver has the active server of a source do what the one before it did for a type's names, and says
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
-	dst := src.stream()
-	for _, sub := range c.inOrder(src) {
+	dst, subs := src.stream(), c.inOrder(src)
+	for _, sub := range subs {
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
@@ -146,7 +132,8 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			}
 		}
 		l := sub.link()
-		sub.seen, sub.nameOnStream = 0, nameOnStream{subscribed: l != nil && l.named(sub)}
+		sub.forgetStream()
+		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}
@@ -166,9 +153,9 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			}
 		}
 	}
-	for _, of := range c.collectionsOf(src) {
-		if of.self.link() != nil {
-			m.await(now, of.self)
+	for _, sub := range subs {
+		if sub.isCollection() && sub.wanted() {
+			m.await(now, sub)
 		}
 	}
 }

@@ -82,32 +82,6 @@ func (l *link) allWanted() []*subscription {
 	return subs
 }
 
-// dropIfUnwanted drops what nobody wants. A member stays while its collection lives: the server would not send it again.
-func (c *cache) dropIfUnwanted(sub *subscription) {
-	// WILD-7: it waits for the server's word.
-	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) {
-		c.release(sub)
-	}
-}
-
-// dropUnwanted drops everything that is not wanted, once the incarnation of the stream is over.
-func (l *link) dropUnwanted() {
-	for sub := range l.owned() {
-		l.cache.dropIfUnwanted(sub)
-	}
-	l.cache.shrink()
-}
-
-// dropWild forgets what only the wildcard held, which the link owns.
-func (l *link) dropWild() {
-	for sub := range l.owned() {
-		if sub.of == l.cache.star && !sub.lives() {
-			l.leave(sub, []byte(sub.onWire()))
-			l.cache.dropIfUnwanted(sub)
-		}
-	}
-}
-
 // byWireName finds the subscription of a name as it is subscribed to; nil if there is none.
 func (c *cache) byWireName(name []byte) *subscription {
 	sub, _, _ := c.identify(name)

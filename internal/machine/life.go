@@ -175,18 +175,15 @@ func (s *stream) goIdle() {
 
 // forgetTypes forgets types without interest, and says whether any is left.
 func (m *Machine) forgetTypes(s *stream) bool {
-	for _, l := range s.links {
-		l.dropUnwanted()
-	}
-	if s.watches > 0 {
-		return true
-	}
 	for _, src := range s.sources {
 		if src.stream() == s {
 			for _, c := range src.caches {
-				c.forgetSource(src) // what a wildcard still held when the server was chosen anew
+				c.dropUnwanted(src)
 			}
 		}
+	}
+	if s.watches > 0 {
+		return true
 	}
 	for _, l := range s.links {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing

@@ -84,7 +84,7 @@ func (l *link) reset() {
 	l.names.Flush()
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {
-		sub.nameOnStream = nameOnStream{}
+		sub.forgetStream()
 	}
 }
 

@@ -86,8 +86,8 @@ func TestStepLooksAtFew(t *testing.T) {
 	}
 }
 
-// A new glob looks at what it covers. What has gone is not listed for ever.
-func TestLooseEntries(t *testing.T) {
+// A new glob has what it covers. What has gone is not listed.
+func TestMembers(t *testing.T) {
 	m := scaleMachine(1)
 	watch := func(name string) *Watch {
 		w := &Watch{Type: scaleType, Name: name}
@@ -101,23 +101,24 @@ func TestLooseEntries(t *testing.T) {
 	}
 	m.Step(scaleNow, Start{globOf(7)})
 	ts := m.streams[0].link(scaleType.URL)
-	if n := len(globOfType(ts, 7).inOrder()); n != 2 || ts.cache.loose.n != 98 {
-		t.Errorf("the glob has %d members, %d entries are loose; want 2 and 98", n, ts.cache.loose.n)
-	}
 	for i := range 10000 {
 		m.Step(scaleNow, Stop{watch(fmt.Sprintf("xdstp://a/test.Foo/%d/z", i))})
 	}
-	if n := ts.cache.loose.n; n > 64+3*ts.cache.subs.len() {
-		t.Errorf("%d loose entries are listed, there are %d of any kind", n, ts.cache.subs.len())
-	}
-	for _, c := range ts.cache.plain {
-		if n, want := len(c.members), len(c.present()); n > 128+2*want {
-			t.Errorf("%d members of the collection without a name are listed, there are %d", n, want)
+	m.Step(scaleNow, Start{globOf(8)})
+	for i, want := range map[int]int{7: 2, 8: 2} {
+		if n := len(globOfType(ts, i).members); n != want {
+			t.Errorf("glob %d has %d members, want %d", i, n, want)
 		}
 	}
-	m.Step(scaleNow, Start{globOf(8)})
-	if n := len(globOfType(ts, 8).inOrder()); n != 2 {
-		t.Errorf("the second glob has %d members, want 2", n)
+	for _, c := range ts.cache.plain {
+		if n, globs := len(c.members), len(c.globs); n != 96 || globs != 2 {
+			t.Errorf("the collection without a name has %d members and %d globs, want 96 and 2", n, globs)
+		}
+		for i, sub := range c.members {
+			if int(sub.at) != i {
+				t.Errorf("member %d takes itself for number %d", i, sub.at)
+			}
+		}
 	}
 }
 

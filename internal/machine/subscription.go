@@ -40,25 +40,31 @@ type subscription struct {
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
 	seen    serial // of the last response of the active server that spoke of it, by this name; 0 for none
-	gen     uint16 // grows with each change of raw; it may come round
+	at      uint32 // its place in the roster that lists it, if one does
 
-	from      uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
+	// Of this incarnation of the active server's stream; see [subscription.forgetStream].
+	timer            // of the answer, while that is waited for
+	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
+	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
+
+	gen  uint16 // grows with each change of raw; it may come round
+	from uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
+
 	status    Status
 	reason    Reason // of the absence
 	complete  bool   // of a collection: its first state is
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
 	selfNamed bool   // raw names it itself: it came without a wrapper that does, and not by an alias
-	nameOnStream
 }
 
-// nameOnStream is what the active server was told of a name on this incarnation of its stream, and what it has
-// to answer.
-type nameOnStream struct {
-	timer            // of the answer, while that is waited for
-	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
-	listed      bool // of a collection: the first request listed what it has
-	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
+// forgetStream forgets what the active server was told of a name on this incarnation of its stream, and what it has to
+// answer.
+func (sub *subscription) forgetStream() {
+	sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
+	if sub.isCollection() {
+		sub.of.listed = false
+	}
 }
 
 // wanted says whether it is watched by its name; a collection has one too.

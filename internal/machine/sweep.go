@@ -34,6 +34,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed = nil
 	sortSubs(unconfirmed)
+	unconfirmed = slices.Compact(unconfirmed)
 	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
 		m.removeUnconfirmed(now, unconfirmed)
 		return

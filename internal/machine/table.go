@@ -16,17 +16,8 @@ type table struct {
 // len is how many there are.
 func (t *table) len() int { return len(t.list) }
 
-// all yields the subscriptions. What is put meanwhile may come or not; some may come twice if others
-// are dropped than the one that came last.
-func (t *table) all() iter.Seq[*subscription] {
-	return func(yield func(*subscription) bool) {
-		for i := len(t.list) - 1; i >= 0; i-- {
-			if i < len(t.list) && !yield(t.list[i]) {
-				return
-			}
-		}
-	}
-}
+// all yields the subscriptions; see [roster.all].
+func (t *table) all() iter.Seq[*subscription] { return (*roster)(&t.list).all() }
 
 // get returns the subscription of a name; nil if there is none.
 func (t *table) get(name string) *subscription {
@@ -97,3 +88,39 @@ var hashSeed = maphash.MakeSeed()
 
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
+
+// roster is subscriptions in no order, each of which knows its place. Nil has none and takes none.
+type roster []*subscription
+
+// all yields the subscriptions. What is put meanwhile may come or not; some may come twice if others are dropped than the
+// one that came last.
+func (r *roster) all() iter.Seq[*subscription] {
+	return func(yield func(*subscription) bool) {
+		for i := len(*r) - 1; i >= 0; i-- {
+			if i < len(*r) && !yield((*r)[i]) {
+				return
+			}
+		}
+	}
+}
+
+func (r *roster) put(sub *subscription) {
+	if r != nil {
+		sub.at = uint32(len(*r))
+		*r = append(*r, sub)
+	}
+}
+
+// drop removes a subscription. The last one takes its place.
+func (r *roster) drop(sub *subscription) {
+	if r == nil {
+		return
+	}
+	last := len(*r) - 1
+	moved := (*r)[last]
+	(*r)[sub.at], moved.at = moved, sub.at
+	(*r)[last] = nil
+	if *r = (*r)[:last]; last == 0 {
+		*r = nil
+	}
+}

@@ -111,8 +111,6 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	case l == nil: // all was forgotten with the stream
 	// SOTW-6: what the server was told of is kept.
 	case sub.lives():
-	case sub == l.cache.star.self:
-		l.dropWild()
 	default:
 		l.cache.dropIfUnwanted(sub)
 	}

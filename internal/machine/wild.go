@@ -40,8 +40,13 @@ func (l *link) setForm(form wildForm) {
 		l.subscribe([]*subscription{self})
 	// WILD-6: what only the wildcard held is dropped.
 	case before != wildNone && form == wildNone && l.owns(self):
+		for sub := range l.cache.star.all() {
+			if !sub.lives() {
+				l.leave(sub, []byte(sub.onWire()))
+			}
+		}
 		self.subscribed = false
-		l.dropWild()
+		l.cache.dropIfUnwanted(self)
 	}
 }
 
