@@ -17,10 +17,9 @@ type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known
 
-	explicit bool // of the wildcard: its first watch wanted it by the name `*`
-	listed   bool // the first request on this incarnation of the stream listed what it has
-
-	seen serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
+	explicit bool   // of the wildcard: its first watch wanted it by the name `*`
+	listed   bool   // the first request on this incarnation of the stream listed what it has
+	seen     serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
 
 	// self is the subscription of the collection's own name: `*`, or the URL of a glob, which is requested as if it were a
 	// resource. Without a name it is "", and nobody watches it.

@@ -72,19 +72,11 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 func (m *Machine) revert(now time.Time, l *link) {
 	for _, src := range l.stream.sources {
 		// FALLBACK-5: the first response of a server before the active one.
-		if src.watches > 0 && src.hasStandby(l.stream) && l.serves(src) {
+		if src.watches > 0 && src.hasStandby(l.stream) && slices.Contains(src.caches, l.cache) {
 			m.logServer(l.stream, information, "the server answers again and is used")
 			m.activate(now, src, slices.Index(src.streams, l.stream))
 		}
 	}
-}
-
-// serves says whether a source has names of the type.
-func (l *link) serves(src *source) bool {
-	for range l.cache.of(src) {
-		return true
-	}
-	return false
 }
 
 // activate makes another server the active one. What is wanted and known stays as it is; the servers up
@@ -141,8 +133,8 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			continue
 		}
 		// DELTA-4: a first request that left before lists none of the names.
-		if dst.Delta && l.requested && !sub.stale() && (sub.listable() || sub.missable()) && !sub.unconfirmed {
-			l.unconfirm(sub)
+		if dst.Delta && l.requested {
+			l.unlisted(sub)
 		}
 		switch {
 		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken

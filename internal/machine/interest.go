@@ -1,12 +1,15 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // want has requests name a subscription from now on, or not. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
 	if sub == l.cache.star.self {
+		l.unwantedSince = time.Time{}
 		return
 	}
 	by := 1

@@ -57,9 +57,6 @@ func (c *collection) attach(w *Watch) (held bool) {
 	// WILD-2, WILD-4: the first watch chooses the form.
 	if w.Wildcard && first {
 		c.explicit = w.Explicit
-		if l := sub.link(); l != nil {
-			l.unwantedSince = time.Time{}
-		}
 	}
 	if !w.Wildcard && first && sub.subscribed && sub.stream().Delta {
 		sub.askAnew()
