@@ -14,13 +14,11 @@ type cache struct {
 
 	star  *collection             // of old-style names
 	globs map[pattern]*collection // that are watched, or leaving
-	plain map[*source]*collection // of a source's globs, and of structured names that none of them covers
 
 	owners map[string]*source // of structured names, by authority, if some were watched
 
 	aliases aliases
 
-	recalls   map[*source]*recall
 	stale     []*subscription // members that were loaded from the store; some maybe confirmed since
 	unsettled []*collection   // whose first state is complete; the store has yet to forget what they do not have
 }
@@ -43,52 +41,69 @@ func (m *Machine) cacheOf(t *Type, scope int) *cache {
 }
 
 func newCache(t *Type) *cache {
-	c := &cache{owners: map[string]*source{}}
+	c := &cache{typ: t, globs: map[pattern]*collection{}, owners: map[string]*source{}}
 	c.star = c.newCollection(nil, star)
-	c.clear(t)
 	return c
 }
 
-// clear empties the cache. The wildcard, the owners of authorities and the store's unfinished collections stay.
-func (c *cache) clear(t *Type) {
-	before := *c
-	for _, r := range c.recalls {
-		clear(r.loads) // what the store says to them means nothing
-		r.timer = 0
-	}
-	*c = cache{
-		typ: t, recalls: map[*source]*recall{},
-		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
-		star: before.star, owners: before.owners, unsettled: before.unsettled,
-	}
+// share is what a source has of a type.
+type share struct {
+	cache  *cache
+	source *source
+
+	plain *collection // the structured names that no watched glob covers
+	globs roster
+
+	// Of what is looked for in the store.
+	timer                         // until that is asked
+	loads map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
+	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
 }
 
-// of yields the subscriptions of a source, in no order. It finds them through the source's collections; if the wildcard
-// is one of these, which does not list all of its members, it looks at all of the type.
-func (c *cache) of(src *source) iter.Seq[*subscription] {
-	if src == c.star.source {
-		return func(yield func(*subscription) bool) {
-			if !yield(c.star.self) {
+// share finds what a source has of a type; nil if nothing of it was watched.
+func (src *source) share(c *cache) *share {
+	for _, sh := range src.shares {
+		if sh.cache == c {
+			return sh
+		}
+	}
+	return nil
+}
+
+// shareOf makes it if it is not there.
+func (src *source) shareOf(c *cache) *share {
+	sh := src.share(c)
+	if sh == nil {
+		sh = &share{cache: c, source: src, plain: c.newCollection(src, ""), loads: map[*subscription]*Load{}}
+		src.shares = append(src.shares, sh)
+	}
+	return sh
+}
+
+// all yields the subscriptions. It finds them through the collections; if the wildcard is one of these, which does not
+// list all of its members, it looks at all of the type. Nil has none.
+func (sh *share) all() iter.Seq[*subscription] {
+	return func(yield func(*subscription) bool) {
+		if sh == nil {
+			return
+		}
+		if star := sh.cache.star; star.source == sh.source {
+			if !yield(star.self) {
 				return
 			}
-			for sub := range c.subs.all() {
-				if sub.of.source == src && !yield(sub) {
+			for sub := range sh.cache.subs.all() {
+				if sub.of.source == sh.source && !yield(sub) {
 					return
 				}
 			}
-		}
-	}
-	return func(yield func(*subscription) bool) {
-		plain := c.plain[src]
-		if plain == nil {
 			return
 		}
-		for sub := range plain.members.all() {
+		for sub := range sh.plain.members.all() {
 			if !yield(sub) {
 				return
 			}
 		}
-		for glob := range plain.globs.all() {
+		for glob := range sh.globs.all() {
 			for sub := range glob.of.members.all() {
 				if !yield(sub) {
 					return
@@ -101,9 +116,9 @@ func (c *cache) of(src *source) iter.Seq[*subscription] {
 	}
 }
 
-// inOrder lists the subscriptions of a source by name.
-func (c *cache) inOrder(src *source) []*subscription {
-	subs := slices.Collect(c.of(src))
+// inOrder lists the subscriptions by name.
+func (sh *share) inOrder() []*subscription {
+	subs := slices.Collect(sh.all())
 	sortSubs(subs)
 	return subs
 }
@@ -141,24 +156,6 @@ func (c *cache) drop(sub *subscription) {
 // shrink gives the room of an empty cache back.
 func (c *cache) shrink() {
 	if c.subs.len() == 0 && !c.star.wanted() {
-		c.clear(c.typ)
+		c.subs, c.globs, c.aliases, c.stale = table{}, map[pattern]*collection{}, aliases{}, nil
 	}
-}
-
-// recall is what is looked for in the store, of a type's resources at a source.
-type recall struct {
-	cache  *cache
-	source *source
-	timer
-	loads map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
-	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
-}
-
-func (c *cache) recallOf(src *source) *recall {
-	r := c.recalls[src]
-	if r == nil {
-		r = &recall{cache: c, source: src, loads: map[*subscription]*Load{}}
-		c.recalls[src] = r
-	}
-	return r
 }

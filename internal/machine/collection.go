@@ -12,7 +12,7 @@ import (
 const star = "*"
 
 // collection is the resources of a glob; or all old-style names, for which the wildcard `*` stands; or, without
-// a name, the globs of a source and the structured names that none of them covers, which nobody watches as a whole.
+// a name, the structured names of a source that no watched glob covers, which nobody watches as a whole.
 type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known
@@ -30,7 +30,6 @@ type collection struct {
 	members roster
 
 	pattern pattern // of a glob
-	globs   roster  // of the source, in the collection without a name
 }
 
 func (c *collection) isGlob() bool { return c.pattern.before != "" }
@@ -90,23 +89,13 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	if glob := c.globOf(w.Name); glob != nil {
 		return glob
 	}
-	return c.plainOf(src)
+	return src.share(c).plain
 }
 
 func (c *cache) newCollection(src *source, name string) *collection {
 	of := &collection{cache: c, source: src}
 	of.self = &subscription{name: name, of: of, status: StatusRequested}
 	return of
-}
-
-// plainOf finds or makes the collection of globs and of structured names that none of them covers.
-func (c *cache) plainOf(src *source) *collection {
-	plain := c.plain[src]
-	if plain == nil {
-		plain = c.newCollection(src, "")
-		c.plain[src] = plain
-	}
-	return plain
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
@@ -150,7 +139,7 @@ func (c *collection) adopt(sub *subscription) {
 func (c *collection) rosterOf(sub *subscription) *roster {
 	switch {
 	case sub.isCollection():
-		return &c.cache.plainOf(c.source).globs
+		return &c.source.share(c.cache).globs
 	case c == c.cache.star && !structured(sub.name):
 		return nil
 	}
@@ -207,17 +196,21 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 	}
 }
 
-// dropUnwanted drops everything of a source that is not wanted, though the server was not told so.
-func (c *cache) dropUnwanted(src *source) {
-	for sub := range c.of(src) {
-		c.dropIfUnwanted(sub)
+// dropUnwanted drops everything that is not wanted, though the server was not told so.
+func (sh *share) dropUnwanted() {
+	for sub := range sh.all() {
+		sh.cache.dropIfUnwanted(sub)
 	}
-	c.shrink()
+	if sh.source.watches == 0 {
+		sh.timer = 0
+	}
+	sh.cache.shrink()
 }
 
 // end forgets a collection that nobody wants any more, and what is held for it alone.
 func (c *collection) end() {
-	cache, self := c.cache, c.self
+	cache, self, share := c.cache, c.self, c.source.share(c.cache)
+	delete(share.loads, self) // what the store says means nothing
 	if l := self.link(); l != nil && l.busy != nil {
 		l.busy.completes = without(l.busy.completes, c)
 	}
@@ -234,7 +227,7 @@ func (c *collection) end() {
 		case !sub.lives():
 			cache.dropIfUnwanted(sub)
 		case c.isGlob():
-			cache.plainOf(c.source).adopt(sub)
+			share.plain.adopt(sub)
 		}
 	}
 }
@@ -277,7 +270,7 @@ func (c *collection) needsNoMore() bool {
 	if c.listed {
 		return true // also when what was listed has expired since
 	}
-	for sub := range l.cache.of(c.source) {
+	for sub := range c.source.share(c.cache).all() {
 		if (c == l.cache.star || sub.of == c) && sub.listable() && !sub.unconfirmed && !sub.byAlias() {
 			return true
 		}
@@ -307,7 +300,7 @@ func (sub *subscription) covering() (all []*Watch) {
 // adoptCovered has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
 // has sent it already, so the glob's first state may leave it out (DELTA-8).
 func (c *cache) adoptCovered(glob *collection) {
-	for _, from := range []*collection{c.plainOf(glob.source), c.star} {
+	for _, from := range []*collection{glob.source.share(c).plain, c.star} {
 		for sub := range from.members.all() {
 			if p, ok := split(sub.name); !ok || p != glob.pattern {
 				continue

@@ -346,7 +346,7 @@ type Load struct {
 	Names   []string // that are looked for, those of collections too
 	All     bool     // all that there is, since a collection is among them
 
-	*recall
+	*share
 	subs []*subscription
 
 	complete map[string]*Kept // of collections

@@ -18,17 +18,15 @@ func (m *Machine) firstReachable(src *source, i int) int {
 
 // chooseServer chooses the server for the first watch after a time without any.
 func (m *Machine) chooseServer(now time.Time, src *source) {
-	for _, c := range src.caches {
-		if r := c.recalls[src]; r != nil {
-			r.timer = 0 // LKG-9: the second is that of the first watch
-		}
+	for _, sh := range src.shares {
+		sh.timer = 0 // LKG-9: the second is that of the first watch
 	}
 	to := m.firstReachable(src, 0)
 	if to == src.active {
 		return
 	}
-	for _, c := range src.caches {
-		c.dropUnwanted(src)
+	for _, sh := range src.shares {
+		sh.dropUnwanted()
 	}
 	src.active = to
 	for _, s := range src.reached() {
@@ -57,22 +55,14 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 		return false
 	}
 	m.activate(now, src, m.firstReachable(src, src.active))
-	s := src.stream()
-	if !s.unreachable() {
-		return false
-	}
-	// FALLBACK-4: no server is left.
-	for _, l := range s.links {
-		m.tellEveryone(l, s.fault, src)
-	}
-	return true
+	return src.stream().unreachable()
 }
 
 // revert makes the server active that spoke, if it stands by (gRFC A71).
 func (m *Machine) revert(now time.Time, l *link) {
 	for _, src := range l.stream.sources {
 		// FALLBACK-5: the first response of a server before the active one.
-		if src.watches > 0 && src.hasStandby(l.stream) && slices.Contains(src.caches, l.cache) {
+		if src.watches > 0 && src.hasStandby(l.stream) && src.share(l.cache) != nil {
 			m.logServer(l.stream, information, "the server answers again and is used")
 			m.activate(now, src, slices.Index(src.streams, l.stream))
 		}
@@ -88,12 +78,13 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 		m.startOver(now, src, dst)
 	}
 	src.active = to
-	for _, c := range src.caches {
-		m.handOver(now, c, src, was)
+	for _, sh := range src.shares {
+		m.handOver(now, sh, was)
 	}
 	for _, l := range dst.links {
-		if l.fault != nil || dst.works() {
-			m.tellEveryone(l, l.fault, src)
+		// FALLBACK-4: no server is left, or the type is not served.
+		if f := l.trouble(); f != nil || dst.works() {
+			m.tellEveryone(l, f, src)
 		}
 	}
 	dst.troubled = true // when it speaks, who was told of another server's trouble is told that all is well
@@ -111,8 +102,9 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 
 // handOver has the active server of a source do what the one before it did for a type's names, and says
 // what each server is to know of.
-func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
-	dst, subs := src.stream(), c.inOrder(src)
+func (m *Machine) handOver(now time.Time, sh *share, was int) {
+	c, src, subs := sh.cache, sh.source, sh.inOrder()
+	dst := src.stream()
 	for _, sub := range subs {
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
@@ -165,7 +157,7 @@ func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 
 // hangsOver says whether a server still knows of names of a source that is to use it again.
 func (l *link) hangsOver(src *source) bool {
-	for sub := range l.cache.of(src) {
+	for sub := range src.share(l.cache).all() {
 		if l.named(sub) {
 			return true
 		}

@@ -177,8 +177,8 @@ func (s *stream) goIdle() {
 func (m *Machine) forgetTypes(s *stream) bool {
 	for _, src := range s.sources {
 		if src.stream() == s {
-			for _, c := range src.caches {
-				c.dropUnwanted(src)
+			for _, sh := range src.shares {
+				sh.dropUnwanted()
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func (l *link) owned() iter.Seq[*subscription] {
 			if src.stream() != l.stream {
 				continue
 			}
-			for sub := range l.cache.of(src) {
+			for sub := range src.share(l.cache).all() {
 				if !yield(sub) {
 					return
 				}

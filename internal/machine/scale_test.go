@@ -110,14 +110,13 @@ func TestMembers(t *testing.T) {
 			t.Errorf("glob %d has %d members, want %d", i, n, want)
 		}
 	}
-	for _, c := range ts.cache.plain {
-		if n, globs := len(c.members), len(c.globs); n != 96 || globs != 2 {
-			t.Errorf("the collection without a name has %d members and %d globs, want 96 and 2", n, globs)
-		}
-		for i, sub := range c.members {
-			if int(sub.at) != i {
-				t.Errorf("member %d takes itself for number %d", i, sub.at)
-			}
+	sh := m.working[sourceKey{}].shares[0]
+	if n, globs := len(sh.plain.members), len(sh.globs); n != 96 || globs != 2 {
+		t.Errorf("the collection without a name has %d members, and there are %d globs; want 96 and 2", n, globs)
+	}
+	for i, sub := range sh.plain.members {
+		if int(sub.at) != i {
+			t.Errorf("member %d takes itself for number %d", i, sub.at)
 		}
 	}
 }

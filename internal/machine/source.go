@@ -37,7 +37,7 @@ type source struct {
 	streams   []*stream // of the servers
 	active    int
 	watches   int      // that are alive
-	caches    []*cache // of the types that were watched
+	shares    []*share // of the types that were watched
 	heldBytes int64    // of the payloads of what is held, those that several subscriptions share once
 	all       *Fault   // that joined made last, so that equal ones are one
 }
@@ -109,8 +109,8 @@ func (src *source) answersFor(server int, authority string) bool {
 // lacks says whether something is watched that no server has spoken of, though the store may have it. What is known not
 // to exist, or was refused, is not lacking.
 func (src *source) lacks() bool {
-	for _, c := range src.caches {
-		for sub := range c.of(src) {
+	for _, sh := range src.shares {
+		for sub := range sh.all() {
 			if sub.wanted() && sub.status == StatusRequested {
 				return true
 			}

@@ -14,9 +14,9 @@ func (src *source) failed() bool {
 }
 
 // heardServer says whether a server has spoken of the type on the present incarnation of its stream.
-func (r *recall) heardServer() bool {
-	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
-		l := s.link(r.cache.typ.URL)
+func (sh *share) heardServer() bool {
+	return slices.ContainsFunc(sh.source.reached(), func(s *stream) bool {
+		l := s.link(sh.cache.typ.URL)
 		return l != nil && l.firstResponse != 0
 	})
 }
@@ -28,19 +28,19 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 		return
 	}
 	// LKG-9: every server's attempt has failed, or a second has passed.
-	switch r := sub.of.cache.recallOf(sub.of.source); {
-	case r.source.failed():
-		m.seekStored(r, sub)
-	case r.timer == 0 && !r.heardServer():
-		m.setAlarm(now, r.source.streams[0], r, recallAfter)
+	switch sh := sub.of.source.share(sub.of.cache); {
+	case sh.source.failed():
+		m.seekStored(sh, sub)
+	case sh.timer == 0 && !sh.heardServer():
+		m.setAlarm(now, sh.source.streams[0], sh, recallAfter)
 	}
 }
 
 // ring asks for all that is lacking, if no server has answered.
-func (r *recall) ring(m *Machine, _ time.Time) {
+func (sh *share) ring(m *Machine, _ time.Time) {
 	// LKG-8: only while nothing answered.
-	if !r.heardServer() {
-		m.seekLacking(r)
+	if !sh.heardServer() {
+		m.seekLacking(sh)
 	}
 }
 
@@ -48,35 +48,35 @@ func (r *recall) ring(m *Machine, _ time.Time) {
 func (m *Machine) recallFailed(s *stream) {
 	for _, src := range s.sources {
 		if src.Stored && src.failed() {
-			for _, c := range src.caches {
-				if c.typ.Stored {
-					m.seekLacking(c.recallOf(src))
+			for _, sh := range src.shares {
+				if sh.cache.typ.Stored {
+					m.seekLacking(sh)
 				}
 			}
 		}
 	}
 }
 
-func (m *Machine) seekLacking(r *recall) {
-	for sub := range r.cache.of(r.source) {
-		m.seekStored(r, sub)
+func (m *Machine) seekLacking(sh *share) {
+	for sub := range sh.all() {
+		m.seekStored(sh, sub)
 	}
 }
 
 // seekStored has the store asked for a subscription that is lacking, by one load of what the step looks for.
-func (m *Machine) seekStored(r *recall, sub *subscription) {
-	if !sub.lacking() || r.loads[sub] != nil {
+func (m *Machine) seekStored(sh *share, sub *subscription) {
+	if !sub.lacking() || sh.loads[sub] != nil {
 		return
 	}
-	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.recall == r })
+	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.share == sh })
 	if i < 0 {
 		i = len(m.fx.Load)
 		m.fx.Load = append(m.fx.Load, &Load{
-			Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, complete: map[string]*Kept{},
+			Source: sh.source.index, TypeURL: sh.cache.typ.URL, share: sh, complete: map[string]*Kept{},
 		})
 	}
 	ld := m.fx.Load[i]
-	r.loads[sub] = ld
+	sh.loads[sub] = ld
 	ld.subs = append(ld.subs, sub)
 	ld.Names = append(ld.Names, sub.name)
 	ld.All = ld.All || sub.isCollection()
@@ -138,11 +138,11 @@ func (sub *subscription) alsoOf() *source {
 func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
 	source, url := src.index, sub.of.cache.typ.URL
-	if r := sub.of.cache.recalls[src]; r != nil && len(r.loads) > 0 && k.Raw == nil && !k.Complete {
-		if r.gone == nil {
-			r.gone = map[string]bool{}
+	if sh := src.share(sub.of.cache); len(sh.loads) > 0 && k.Raw == nil && !k.Complete {
+		if sh.gone == nil {
+			sh.gone = map[string]bool{}
 		}
-		r.gone[k.Name] = true
+		sh.gone[k.Name] = true
 	}
 	n := len(m.fx.Keep) - 1
 	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {

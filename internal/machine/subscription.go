@@ -203,8 +203,7 @@ func (sub *subscription) lacking() bool {
 
 // seeks says whether the store is being asked for a subscription: its watches wait for the answer.
 func (sub *subscription) seeks() bool {
-	r := sub.of.cache.recalls[sub.of.source]
-	return r != nil && r.loads[sub] != nil
+	return sub.of.source.share(sub.of.cache).loads[sub] != nil
 }
 
 // extra is what few subscriptions have. The zero value is nothing.

@@ -226,7 +226,7 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 	owned := l.owned()
 	if only != nil {
-		owned = l.cache.of(only)
+		owned = only.share(l.cache).all()
 	}
 	subs := slices.Collect(owned)
 	sortSubs(subs)

@@ -12,9 +12,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if src.watches++; src.watches == 1 {
 		m.chooseServer(now, src)
 	}
-	if !slices.Contains(src.caches, c) {
-		src.caches = append(src.caches, c)
-	}
+	src.shareOf(c)
 	m.agenda.touch(src.streams...)
 	w.alive = true
 	held := c.collectionOf(src, w).attach(w)
