@@ -146,37 +146,24 @@ func (c *collection) rosterOf(sub *subscription) *roster {
 	return &c.members
 }
 
-// all yields the members of a glob or the wildcard.
+// all yields the resources of a glob, or for the wildcard all that its server has of the type; those that are known by an
+// alias alone too.
 func (c *collection) all() iter.Seq[*subscription] {
 	if c.isGlob() {
 		return c.members.all()
 	}
 	return func(yield func(*subscription) bool) {
 		for sub := range c.cache.subs.all() {
-			if sub.of == c && !yield(sub) {
+			if !sub.isCollection() && c.cache.starCovers(sub) && !yield(sub) {
 				return
 			}
 		}
 	}
 }
 
-// covered lists the resources of a glob, or for the wildcard all that its server has of the type; those that are
-// known by an alias alone too.
-func (c *collection) covered() (subs []*subscription) {
-	if c.isGlob() {
-		return slices.Clone(c.members)
-	}
-	for sub := range c.cache.subs.all() {
-		if !sub.isCollection() && c.cache.starCovers(sub) {
-			subs = append(subs, sub)
-		}
-	}
-	return subs
-}
-
 // inOrder lists the members of a glob or the wildcard by name.
 func (c *collection) inOrder() []*subscription {
-	subs := slices.DeleteFunc(c.covered(), (*subscription).byAlias)
+	subs := slices.DeleteFunc(slices.Collect(c.all()), (*subscription).byAlias)
 	sortSubs(subs)
 	return subs
 }
@@ -270,8 +257,8 @@ func (c *collection) needsNoMore() bool {
 	if c.listed {
 		return true // also when what was listed has expired since
 	}
-	for sub := range c.source.share(c.cache).all() {
-		if (c == l.cache.star || sub.of == c) && sub.listable() && !sub.unconfirmed && !sub.byAlias() {
+	for sub := range c.all() {
+		if sub.of.source == c.source && sub.listable() && !sub.unconfirmed && !sub.byAlias() {
 			return true
 		}
 	}
@@ -307,8 +294,8 @@ func (c *cache) adoptCovered(glob *collection) {
 			}
 			said := sub.stream()
 			glob.adopt(sub)
-			if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.exists() && !sub.recalled() {
-				l.unconfirm(sub) // the server was not told that it is held
+			if l := sub.link(); l != nil && l.stream != said {
+				l.takeOver(sub)
 			}
 		}
 	}

@@ -104,7 +104,6 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	c, src, subs := sh.cache, sh.source, sh.inOrder()
-	dst := src.stream()
 	for _, sub := range subs {
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
@@ -124,10 +123,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		if sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
-		// DELTA-4: a first request that left before lists none of the names.
-		if dst.Delta && l.requested {
-			l.unlisted(sub)
-		}
+		l.takeOver(sub)
 		switch {
 		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
 			l.afterFirst = append(l.afterFirst, sub)

@@ -178,7 +178,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // server gave, or refused on this stream.
 func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.self.name}
-	for _, sub := range c.covered() {
+	for sub := range c.all() {
 		if !sub.stale() && (sub.held() || l.faulted(sub)) {
 			names = append(names, sub.name)
 		}

@@ -34,6 +34,14 @@ func (l *link) unlisted(sub *subscription) {
 	}
 }
 
+// takeOver has the server confirm what another one had to speak of until now.
+func (l *link) takeOver(sub *subscription) {
+	// DELTA-4: a first request that left before lists none of it.
+	if l.requested && l.stream.Delta {
+		l.unlisted(sub)
+	}
+}
+
 // missable says whether the state of a collection tells, by what it leaves out, that the server does not have a
 // resource. What is watched by its name alone is held until the server speaks of it.
 func (sub *subscription) missable() bool {

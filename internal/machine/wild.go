@@ -41,7 +41,7 @@ func (l *link) setForm(form wildForm) {
 	// WILD-6: what only the wildcard held is dropped.
 	case before != wildNone && form == wildNone && l.owns(self):
 		for sub := range l.cache.star.all() {
-			if !sub.lives() {
+			if sub.of == self.of && !sub.lives() {
 				l.leave(sub, []byte(sub.onWire()))
 			}
 		}
