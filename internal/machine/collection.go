@@ -28,11 +28,9 @@ type collection struct {
 	// members are the resources in it. Of the wildcard they are those with structured names alone, since its list would be
 	// as long as the cache's.
 	members roster
-
-	pattern pattern // of a glob
 }
 
-func (c *collection) isGlob() bool { return c.pattern.before != "" }
+func (c *collection) isGlob() bool { return c.self.name != "" && c != c.cache.star }
 
 // wanted says whether the collection is, as a whole.
 func (c *collection) wanted() bool { return c.self.wanted() }
@@ -105,8 +103,7 @@ func (c *cache) globFor(src *source, url string) *collection {
 		return glob
 	}
 	glob := c.newCollection(src, url)
-	glob.pattern = p
-	c.adoptCovered(glob)
+	c.adoptCovered(glob, p)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
 	glob.rosterOf(glob.self).put(glob.self)
@@ -203,7 +200,8 @@ func (c *collection) end() {
 	}
 	if c.isGlob() {
 		cache.drop(self)
-		delete(cache.globs, c.pattern)
+		p, _ := split(self.name)
+		delete(cache.globs, p)
 	} else { // the wildcard's subscription stays
 		self.forgetStream()
 		self.complete, self.from = false, 0
@@ -286,10 +284,10 @@ func (sub *subscription) covering() (all []*Watch) {
 
 // adoptCovered has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
 // has sent it already, so the glob's first state may leave it out (DELTA-8).
-func (c *cache) adoptCovered(glob *collection) {
+func (c *cache) adoptCovered(glob *collection, covers pattern) {
 	for _, from := range []*collection{glob.source.share(c).plain, c.star} {
 		for sub := range from.members.all() {
-			if p, ok := split(sub.name); !ok || p != glob.pattern {
+			if p, ok := split(sub.name); !ok || p != covers {
 				continue
 			}
 			said := sub.stream()

@@ -192,9 +192,9 @@ func (c *collection) covers() func(string) bool {
 	if !c.isGlob() {
 		return func(name string) bool { return !structured(name) }
 	}
-	pattern := c.pattern
+	of, _ := split(c.self.name)
 	return func(name string) bool {
 		p, _ := split(name)
-		return p == pattern
+		return p == of
 	}
 }
