@@ -18,6 +18,7 @@ type collection struct {
 	source *source // who answers for it; nil until known
 
 	explicit bool   // of the wildcard: its first watch wanted it by the name `*`
+	complete bool   // its first state is
 	listed   bool   // the first request on this incarnation of the stream listed what it has
 	seen     serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
 
@@ -36,7 +37,7 @@ func (c *collection) isGlob() bool { return c.self.name != "" && c != c.cache.st
 func (c *collection) wanted() bool { return c.self.wanted() }
 
 // synced says that its watches were told that they have its first state.
-func (c *collection) synced() bool { return c.wanted() && c.self.complete }
+func (c *collection) synced() bool { return c.wanted() && c.complete }
 
 // lives says that the collection is wanted, or was until now and the server was not told yet.
 func (c *collection) lives() bool { return !c.self.gone && c.self.lives() }
@@ -204,7 +205,7 @@ func (c *collection) end() {
 		delete(cache.globs, p)
 	} else { // the wildcard's subscription stays
 		self.forgetStream()
-		self.complete, self.from = false, 0
+		c.complete, self.from = false, 0
 		self.become(StatusRequested, nil)
 	}
 	for sub := range c.all() {

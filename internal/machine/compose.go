@@ -64,7 +64,7 @@ func (l *link) versionToClaim() string {
 		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
 		// refused in this version or before it.
 		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && (sub.fault().Version == l.version || sub.seen.before(l.versionOf)) ||
-			sub.wanted() && !sub.held() && !sub.complete && (sub.isCollection() || !sub.absent()) {
+			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.absent()) {
 			return ""
 		}
 	}

@@ -48,7 +48,7 @@ func (resp *response) findCompleted() {
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
 func (resp *response) isFirstStateOf(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && resp.link.hasLeft(c.self) && !c.self.complete
+	return c.ownedBy(resp.link.stream) && resp.link.hasLeft(c.self) && !c.complete
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
@@ -222,7 +222,7 @@ func (m *Machine) endFaults(resp *response) {
 func (m *Machine) endCollectionFault(sub *subscription) {
 	switch {
 	case sub.fault() == nil:
-	case sub.complete:
+	case sub.of.complete:
 		m.endFault(sub)
 	case sub.fault().Kind != FaultTimeout:
 		sub.become(StatusRequested, nil)
@@ -233,7 +233,7 @@ func (m *Machine) endCollectionFault(sub *subscription) {
 func (m *Machine) completeCollections(now time.Time, resp *response) {
 	for _, c := range resp.completes {
 		switch f := c.self.fault(); {
-		case !resp.link.has(c.self), c.self.complete: // nobody watches it any more, or another server was faster
+		case !resp.link.has(c.self), c.complete: // nobody watches it any more, or another server was faster
 		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.self.seen != resp.serial:
 			m.markComplete(now, c.self, resp.Version)
 		}

@@ -60,7 +60,7 @@ func (m *Machine) endFault(sub *subscription) {
 // markComplete: the first state of a collection is complete.
 func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
 	sub.become(StatusAcked, nil)
-	sub.complete, sub.timer = true, 0
+	sub.of.complete, sub.timer = true, 0
 	m.storeComplete(now, sub)
 	sub.from = 0
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
@@ -99,7 +99,7 @@ func (m *Machine) dropState(sub *subscription) {
 	m.unstore(sub)
 	switch {
 	case sub.isCollection():
-		sub.complete, sub.from, sub.status = false, 0, StatusRequested
+		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested
 	case sub.held():
 		sub.hold(nil, given{})
 		// DELTA-10: no version is left to list.

@@ -166,7 +166,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 		switch {
 		case !c.ownedBy(l.stream): // another server had to tell it
 			l.cache.unsettled = append(l.cache.unsettled, c)
-		case c.self.complete && !c.self.gone: // though maybe nobody watches it at the moment
+		case c.complete && !c.self.gone: // though maybe nobody watches it at the moment
 			m.fx.Keep = append(m.fx.Keep, Keep{
 				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.self.name, Covers: c.covers(), Known: l.namesToKeep(c),
 			})

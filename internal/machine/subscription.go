@@ -42,17 +42,16 @@ type subscription struct {
 	seen    serial // of the last response of the active server that spoke of it, by this name; 0 for none
 	at      uint32 // its place in the roster that lists it, if one does
 
+	gen  uint16 // grows with each change of raw; it may come round
+	from uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
+
 	// Of this incarnation of the active server's stream; see [subscription.forgetStream].
 	timer            // of the answer, while that is waited for
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 
-	gen  uint16 // grows with each change of raw; it may come round
-	from uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
-
 	status    Status
 	reason    Reason // of the absence
-	complete  bool   // of a collection: its first state is
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
 	selfNamed bool   // raw names it itself: it came without a wrapper that does, and not by an alias
@@ -80,7 +79,9 @@ func (sub *subscription) held() bool { return sub.raw != nil }
 
 // usable says that there is something to go on with whatever is wrong: a value, or of a collection the
 // first state.
-func (sub *subscription) usable() bool { return sub.held() || sub.complete || sub.stale() }
+func (sub *subscription) usable() bool {
+	return sub.held() || sub.isCollection() && sub.of.complete || sub.stale()
+}
 
 // stream is that of the active server.
 func (sub *subscription) stream() *stream { return sub.of.source.stream() }

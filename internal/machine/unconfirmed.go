@@ -54,7 +54,7 @@ func (l *link) unconfirmStale() {
 	l.cache.stale = slices.DeleteFunc(l.cache.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
 	for _, sub := range l.cache.stale {
 		// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
-		if l.owns(sub) && !sub.wanted() && !sub.unconfirmed && sub.seen.before(l.firstResponse) && sub.of.self.complete {
+		if l.owns(sub) && !sub.wanted() && !sub.unconfirmed && sub.seen.before(l.firstResponse) && sub.of.complete {
 			l.unconfirm(sub)
 		}
 	}
