@@ -15,17 +15,20 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	if !l.requested {
 		added = l.allWanted()
 	}
-	form := l.nextForm()
-	if form == wildLegacy {
-		l.placeBeside(added)
-		added, removed = nil, nil // what is wanted by name is among all
-	} else if l.form == wildLegacy {
+	before, form := l.form, l.nextForm()
+	l.setForm(form)
+	changed := form != before || len(added)+len(removed) > 0
+	switch wildLegacy {
+	case form:
+		added = l.beside(added)
+		changed = form != before // what is wanted by name is among all
+	case before:
 		added = l.allWanted()
 	}
-	if what == oweInterest && form == l.form && len(added)+len(removed) == 0 && !l.owesNode() {
+	l.subscribe(added)
+	if what == oweInterest && !changed && !l.owesNode() {
 		return nil
 	}
-	l.subscribe(added)
 	version := l.version
 	if l.firstResponse == 0 {
 		// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. Who has claimed none is owed an answer, and so claims none
@@ -40,7 +43,6 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	if form == wildExplicit {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
-	l.setForm(form)
 	if form == wildLegacy {
 		return [][]byte{head}
 	}

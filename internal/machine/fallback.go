@@ -104,6 +104,12 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	c, src, subs := sh.cache, sh.source, sh.inOrder()
+	withWriter := map[*subscription]bool{}
+	if l := src.stream().link(c.typ.URL); l != nil {
+		for _, sub := range l.fresh {
+			withWriter[sub] = true
+		}
+	}
 	for _, sub := range subs {
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
@@ -116,7 +122,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		}
 		l := sub.link()
 		sub.forgetStream()
-		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
+		sub.seen, sub.subscribed, sub.left = 0, l != nil && l.named(sub), !withWriter[sub]
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}
@@ -124,13 +130,8 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 			continue
 		}
 		l.takeOver(sub)
-		switch {
-		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
-			l.afterFirst = append(l.afterFirst, sub)
-		case !sub.held() || sub.stale():
-			if m.await(now, sub); !l.stream.Delta && l.form == wildLegacy && l.hasLeft(sub) {
-				l.afterFirst = append(l.afterFirst, sub)
-			}
+		if sub.wanted() || !sub.held() || sub.stale() {
+			m.await(now, sub)
 		}
 	}
 	for _, sub := range subs {

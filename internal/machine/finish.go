@@ -48,7 +48,7 @@ func (resp *response) findCompleted() {
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
 func (resp *response) isFirstStateOf(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && resp.link.hasLeft(c.self) && !c.complete
+	return c.ownedBy(resp.link.stream) && c.self.hasLeft() && !c.complete
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
@@ -100,7 +100,7 @@ func (r *reader) absent() (all []statement) {
 
 // leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
 // version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.unconfirmedTimeout]), and
-// the timers of names beside a wildcard ([Machine.timeAfterFirst]).
+// names that are watched beside a wildcard later ([Machine.left]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	switch {
@@ -112,9 +112,10 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
 		}
-	case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && l.hasLeft(sub):
+	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
+	case (l.stream.FullState || l.form == wildLegacy) && sub.hasLeft() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed()):
 		return statesAbsent
-	case sub.status == StatusDoesNotExist && sub.foreign() && l.hasLeft(sub): // this server does not have it either
+	case sub.status == StatusDoesNotExist && sub.foreign() && sub.hasLeft(): // this server does not have it either
 		return statesAbsent
 	}
 	return statesNothing
@@ -127,12 +128,12 @@ func (resp *response) omits(sub *subscription) bool {
 	switch {
 	case !sub.exists():
 		return false
-	case l.hasLeft(sub), l.stream.FullState:
+	case sub.hasLeft(), l.stream.FullState:
 		return true
 	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
 		return true
 	case sub.of.isGlob():
-		return l.hasLeft(sub.of.self)
+		return sub.of.self.hasLeft()
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
@@ -164,7 +165,8 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.completeCollections(now, resp)
 	if resp.stands() {
 		m.recovered(s) // what was told to be synced need not be told that all is well
-		m.afterTaken(now, resp)
+		m.afterTaken(resp)
+		m.awaitAnew(now, resp)
 		// ACK-1, S-23: each response is answered once.
 		m.owe(now, resp)
 	}
@@ -196,7 +198,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 // state ends it, and the result is true.
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
-	case l.stream.timeout <= 0 && !l.hasLeft(sub): // the server may not have been asked yet
+	case l.stream.timeout <= 0 && !sub.hasLeft(): // the server may not have been asked yet
 	case l.stream.timeout <= 0:
 		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed // it is on no list: no silence ends it
 	case !sub.unconfirmed:
@@ -242,13 +244,12 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 
 // afterTaken does what follows once a response is taken, whatever it held; its stream still stands. One that a guard
 // refuses does not come here.
-func (m *Machine) afterTaken(now time.Time, resp *response) {
+func (m *Machine) afterTaken(resp *response) {
 	l := resp.link
 	m.resumed(resp)
 	if resp.tellsAll() && !resp.nameless {
-		l.stated, l.sawAll = resp.serial, l.form == wildLegacy
+		l.stated = resp.serial
 	}
-	m.timeAfterFirst(now, l)
 	if resp.confirms || resp.serial == l.firstResponse {
 		l.sweepTimer = 0 // the server goes on, and has a full period again
 	}

@@ -168,6 +168,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		m.noteFault(c.self, f, StatusNacked, false)
 	}
 	m.recovered(l.stream)
+	m.awaitAnew(now, resp)
 	m.owe(now, resp)
 	m.endResponse(resp)
 }

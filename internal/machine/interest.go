@@ -68,9 +68,11 @@ func (l *link) leave(sub *subscription, name []byte) {
 
 // subscribe marks subscriptions as named by the message being composed.
 func (l *link) subscribe(subs []*subscription) {
-	l.message.fresh = append(l.message.fresh, subs...)
+	l.fresh = append(l.fresh, subs...)
 	for _, sub := range subs {
-		sub.subscribed = sub.subscribed || l.owns(sub)
+		if l.owns(sub) {
+			sub.subscribed, sub.left = true, false
+		}
 	}
 }
 

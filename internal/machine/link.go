@@ -37,31 +37,22 @@ type link struct {
 
 // onStream is what is known of a type on one incarnation of its stream.
 type onStream struct {
-	requested     bool            // a request went to the writer
-	written       bool            // it has left
-	claimsHeld    bool            // the first request says what is held
-	firstResponse serial          // of the first response; 0 before it
-	nonce         string          // of the newest response
-	instead       *Instead        // what that holds; nil if there is none
-	form          wildForm        // how the wildcard was requested
-	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	stated        serial          // of the last response that held everything; 0 before one did
-	sawAll        bool            // such a response came while the wildcard was requested in the legacy form
-	afterFirst    []*subscription // wanted names whose timers start, or start anew, once the server has spoken; see [Machine.timeAfterFirst]
+	requested     bool      // a request went to the writer
+	written       bool      // it has left
+	claimsHeld    bool      // the first request says what is held
+	firstResponse serial    // of the first response; 0 before it
+	nonce         string    // of the newest response
+	instead       *Instead  // what that holds; nil if there is none
+	form          wildForm  // how the wildcard was requested
+	unwantedSince time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
+	stated        serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
 	owed          []answer
-	message       message         // that is with the writer
+	fresh         []*subscription // that the message with the writer names, and the one before did not; the wildcard too, if it begins that
+	composed      serial          // of the newest response when that message was composed
 	added         bool            // names were added since the newest response
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
 	sweepTimer    timer           // when it rings they go
-}
-
-// message is a request that the writer has, until it has left.
-type message struct {
-	fresh    []*subscription // that it names and the request before did not; the wildcard too, if it begins that
-	names    map[string]bool // of the same; made when one is looked for first
-	since    serial          // of the newest response when it was composed
-	answered bool            // a response came since, which may answer it
 }
 
 // wildForm is how everything was requested from a server.
@@ -209,26 +200,6 @@ func (l *link) named(sub *subscription) bool {
 		return l.form != wildNone
 	}
 	return l.requested && l.names.Has(sub.onWire())
-}
-
-// hasLeft says whether a request that asks for a subscription has left. For the wildcard or a glob a response shows that
-// too, which may come before the news from the writer.
-func (l *link) hasLeft(sub *subscription) bool {
-	return sub.subscribed && (!l.message.asksFor(sub) || l.message.answered && sub.isCollection())
-}
-
-// asksFor says whether a subscription is among those that a message names anew.
-func (msg *message) asksFor(sub *subscription) bool {
-	if len(msg.fresh) == 0 {
-		return false
-	}
-	if msg.names == nil {
-		msg.names = make(map[string]bool, len(msg.fresh))
-		for _, sub := range msg.fresh {
-			msg.names[sub.name] = true
-		}
-	}
-	return msg.names[sub.name]
 }
 
 // answer is an ACK, or with a status a NACK, that is owed.

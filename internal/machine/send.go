@@ -134,13 +134,14 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		node = s.node
 	}
 	var msg [][]byte
+	l.composed = m.serial
 	if !s.Delta {
 		msg = l.composeSotW(what, a.detail, node)
 	} else if whole := l.composeDelta(what, a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
-	m.timeAfterFirst(now, l)
 	if msg == nil {
+		m.left(now, l) // names beside a legacy wildcard need no request
 		return false
 	}
 	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
@@ -156,7 +157,6 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	default:
 		n.Kind, n.Version, n.Nonce, n.Message = NoticeNack, a.version, a.nonce, a.detail.Message
 	}
-	l.message.since = m.serial
 	for _, q := range s.quirks {
 		q.requested(now, l, what, n.Size)
 	}
@@ -184,21 +184,29 @@ func sizeOf(msg [][]byte) (size int) {
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true
-	sent := l.message
-	l.message = message{}
-	l.added = l.added || len(sent.fresh) > 0
-	for _, sub := range sent.fresh {
+	fresh := m.left(now, l)
+	for _, q := range l.stream.quirks {
+		q.written(m, now, l, first, fresh)
+	}
+}
+
+// left: the names that a message has anew have left with it.
+func (m *Machine) left(now time.Time, l *link) (fresh []*subscription) {
+	fresh, l.fresh = l.fresh, nil
+	l.added = l.added || len(fresh) > 0
+	for _, sub := range fresh {
+		if !l.has(sub) {
+			continue
+		}
+		sub.left = true
 		switch {
-		case !l.has(sub):
-		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
-		case sub.unconfirmed && l.firstResponse == 0 && (l.form == wildLegacy || sub.foreign()):
-			l.afterFirst = append(l.afterFirst, sub)
-		case !sent.since.before(sub.seen): // else the answer was faster than the news of the request
+		case l.composed.before(sub.seen): // the answer was faster than the news of the request
+		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
+		case l.stated != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
+			m.remove(now, sub, ReasonAbsent)
+		default:
 			m.await(now, sub) // DNE-2: the request has left
 		}
 	}
-	m.timeAfterFirst(now, l)
-	for _, q := range l.stream.quirks {
-		q.written(m, now, l, first, sent.fresh)
-	}
+	return fresh
 }

@@ -28,16 +28,20 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 // owesAnswer says whether the server has to answer for a resource or a collection.
 func (l *link) owesAnswer(sub *subscription) bool {
 	// DNE-2: the request has left.
-	if !l.hasLeft(sub) || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
+	if !sub.hasLeft() || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
 		return false
 	}
 	// DNE-3, LKG-9: a held resource has no timer, but a stale one has, and one that the server has to confirm.
 	if sub.held() && !sub.stale() && !sub.unconfirmed {
 		return false
 	}
+	// P-1: a server that has said nothing at all on a stream lacks nothing.
+	if sub.unconfirmed {
+		return l.firstResponse != 0
+	}
 	// DNE-5, DNE-6: a refused value or an error on this stream is an answer. On an earlier stream it was none for this
 	// one, nor is an absence.
-	return sub.unconfirmed || !l.faulted(sub)
+	return !l.faulted(sub)
 }
 
 // faulted says that the server has answered for a resource, by a value that was refused or by an error, so that
@@ -46,31 +50,19 @@ func (l *link) faulted(sub *subscription) bool {
 	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
-// timeAfterFirst starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
-// values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
-func (m *Machine) timeAfterFirst(now time.Time, l *link) {
-	if len(l.afterFirst) == 0 || !l.written {
+// awaitAnew starts timers that the first response of a stream begins: of values to be confirmed, and anew of names
+// beside a legacy wildcard, unless responses hold everything, so that its state answers for them.
+func (m *Machine) awaitAnew(now time.Time, resp *response) {
+	l := resp.link
+	if resp.serial != l.firstResponse || l.watched == 0 {
 		return
 	}
-	full, spoken := l.fullState(), l.firstResponse != 0
-	if full {
-		spoken = l.sawAll
-	}
-	subs := slices.DeleteFunc(l.afterFirst, func(sub *subscription) bool { return !l.has(sub) })
-	sortSubs(subs)
-	if l.afterFirst = subs; spoken {
-		l.afterFirst = nil
-	}
-	for _, sub := range subs {
-		switch {
-		case !sub.wanted():
-		// WILD-2, P-1: the wildcard's state has no such name.
-		case full && spoken && !sub.exists():
-			m.remove(now, sub, ReasonAbsent)
-		case sub.unconfirmed && !spoken: // held until the server has spoken at all
-		case spoken || sub.timer == 0:
-			m.await(now, sub)
-		}
+	// WILD-2: the timers run from the first response.
+	beside := !l.stream.Delta && l.form == wildLegacy && !l.fullState()
+	for _, sub := range l.ownedWhere(func(sub *subscription) bool {
+		return sub.wanted() && sub.seen != resp.serial && (sub.unconfirmed || beside && !sub.isCollection())
+	}) {
+		m.await(now, sub)
 	}
 }
 

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A wildcard begins and ends with a stream: it is requested in the legacy form, by a first request
 // without names, which all servers know, until the stream ends. Of eight servers that were
@@ -34,7 +37,9 @@ func (l *link) nextForm() wildForm {
 // setForm notes how the message being composed requests the wildcard.
 func (l *link) setForm(form wildForm) {
 	before := l.form
-	l.form = form
+	if l.form = form; before != form && form == wildLegacy {
+		l.stated = 0 // what came before answers no wildcard
+	}
 	switch self := l.cache.star.self; {
 	case before == wildNone && form != wildNone:
 		l.subscribe([]*subscription{self})
@@ -63,15 +68,12 @@ func (l *link) outdated() bool {
 	return l.form == wildLegacy
 }
 
-// placeBeside takes names beside a legacy wildcard as subscribed to: in state of the world no request names
-// them. Structured names wait until one can.
-func (l *link) placeBeside(subs []*subscription) {
-	for _, sub := range subs {
-		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
-			sub.subscribed = true
-			l.afterFirst = append(l.afterFirst, sub)
-		}
-	}
+// beside are those of some names that count as subscribed to beside a legacy wildcard: in state of the world no request
+// names them. Structured names wait until one can.
+func (l *link) beside(subs []*subscription) []*subscription {
+	return slices.DeleteFunc(subs, func(sub *subscription) bool {
+		return !l.owns(sub) || sub.subscribed || structured(sub.name)
+	})
 }
 
 // What is waited for between two streams that are begun anew for a wildcard, or for names that the server does not hear
