@@ -29,17 +29,14 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	if what == oweInterest && !changed && !l.owesNode() {
 		return nil
 	}
-	version := l.version
-	if l.firstResponse == 0 {
-		// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. Who has claimed none is owed an answer, and so claims none
-		// later.
-		if version = ""; !l.requested || l.claimsHeld {
-			version = l.versionToClaim()
-		}
-		l.claimsHeld = version != ""
+	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. Who has claimed none is owed an answer, and so claims none
+	// later.
+	if l.firstResponse == 0 && (!l.requested || l.claimsHeld) {
+		l.version = l.versionToClaim()
+		l.claimsHeld = l.version != ""
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
-	head := wire.AppendSotW(nil, l.cache.typ.URL, version, l.nonce, node, detail)
+	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, detail)
 	if form == wildExplicit {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
@@ -52,25 +49,35 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 
 // versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
 // a server that compares versions would stay silent where its own is equal by chance. With
-// ResumeVersion it is the last accepted one, if the wildcard was requested in the same form when that came, and
-// everything that is requested is held or known to be absent. Otherwise the server would be silent about the
-// rest; and about all of it where names stand by, for a response that makes the server active again (gRFC A71).
+// ResumeVersion it is the last accepted one, if everything that is requested is held, or absent by the server's word.
+// Otherwise the server would be silent about the rest; and about all of it where names stand by, for a response that
+// makes the server active again (gRFC A71).
 func (l *link) versionToClaim() string {
-	if l.version == "" || l.lapsed || l.versionForm != l.nextForm() {
+	// SOTW-1, SOTW-2, P-9, S-37: the version belongs to its stream, unless the server is known to remember it.
+	if !l.stream.ResumeVersion || l.stream.standsBy() || !l.allKnown() {
 		return ""
 	}
-	if l.stream.standsBy() {
-		return "" // the server has to answer in order to become active again
-	}
+	return l.resume
+}
+
+// allKnown says that the server need not say anything again.
+func (l *link) allKnown() bool {
 	for sub := range l.owned() {
-		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
-		// refused in this version or before it.
-		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && (sub.fault().Version == l.version || sub.seen.before(l.versionOf)) ||
-			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.absent()) {
-			return ""
+		// SOTW-2, FALLBACK-3: what is another server's, is kept though deleted, has a fault or is awaited has to be said.
+		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil ||
+			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.saidAbsent()) {
+			return false
 		}
 	}
-	return l.version
+	return true
+}
+
+// mayResume notes what a new stream may claim once a response is accepted. With a collection that is known only of
+// one that holds everything: others say nothing of members that are not held.
+func (l *link) mayResume(resp *response) {
+	if l.resume = ""; resp.tellsAll() || !l.wantsStar() && len(l.cache.globs) == 0 {
+		l.resume = resp.Version
+	}
 }
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is

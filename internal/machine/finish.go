@@ -137,7 +137,7 @@ func (resp *response) omits(sub *subscription) bool {
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
-	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))
+	return l.form != wildNone && !(sub.wanted() && structured(sub.name))
 }
 
 // finish applies what a response says beside values; then the answer is owed, unless the response's stream is over.
@@ -157,10 +157,13 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	} else if !resp.nacked() {
 		l.accepted = now
 	}
+	switch {
+	case !resp.stands():
+		l.resume = "" // what is held is not of that version any more
 	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
-	if !resp.nacked() && !s.Delta && (resp.stands() || s.ResumeVersion && !resp.missed) {
-		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
-		l.lapsed = l.lapsed && !resp.tellsAll()
+	case !resp.nacked() && !s.Delta:
+		l.version = resp.Version
+		l.mayResume(resp)
 	}
 	m.completeCollections(now, resp)
 	if resp.stands() {

@@ -126,7 +126,6 @@ func (resp *response) dropUntold() {
 	for sub := range resp.link.owned() {
 		if sub.seen == resp.serial && !sub.lives() && !sub.exists() {
 			resp.link.cache.drop(sub)
-			resp.link.lapsed = true // SOTW-2: nothing else remembers that some of the version was not taken
 		}
 	}
 }

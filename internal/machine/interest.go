@@ -8,6 +8,9 @@ import (
 
 // want has requests name a subscription from now on, or not. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
+	if sub.isCollection() {
+		l.resume = "" // SOTW-2: the version was accepted without it, or with it
+	}
 	if sub == l.cache.star.self {
 		l.unwantedSince = time.Time{}
 		return

@@ -21,11 +21,8 @@ type link struct {
 
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
-	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
-	versionForm wildForm  // how the wildcard was requested when that version came
-	versionOf   serial    // of the response that the version is from
-	lapsed      bool      // the version is not claimed: some of its resources are not held, since they ended (time to live, silence) or were not taken
-	accepted    time.Time // when the last accepted response came, in either variant; zero if none did
+	resume   string    // the version that a new stream may claim, see [link.versionToClaim]; "" for none; SotW
+	accepted time.Time // when the last accepted response came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet
 	last     []*subscription // that the last response in state of the world held, by place; see [link.repeated]
@@ -41,6 +38,7 @@ type onStream struct {
 	written       bool      // it has left
 	claimsHeld    bool      // the first request says what is held
 	firstResponse serial    // of the first response; 0 before it
+	version       string    // of the last accepted response, or that was claimed before there was one; SotW
 	nonce         string    // of the newest response
 	instead       *Instead  // what that holds; nil if there is none
 	form          wildForm  // how the wildcard was requested
@@ -49,7 +47,6 @@ type onStream struct {
 	owed          []answer
 	fresh         []*subscription // that the message with the writer names, and the one before did not; the wildcard too, if it begins that
 	composed      serial          // of the newest response when that message was composed
-	added         bool            // names were added since the newest response
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
 	sweepTimer    timer           // when it rings they go
@@ -68,10 +65,6 @@ const (
 func (l *link) reset() {
 	// STREAM-4, SOTW-5: nonces are forgotten with the stream, and not before.
 	l.onStream = onStream{}
-	// SOTW-1, SOTW-2, P-9, S-37: the version belongs to the stream.
-	if !l.stream.ResumeVersion {
-		l.version = ""
-	}
 	l.names.Flush()
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {

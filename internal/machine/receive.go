@@ -49,9 +49,9 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	if l.firstResponse == 0 {
 		l.firstResponse = m.serial
 	}
-	resp := &response{Response: r, ref: s.ref, link: l, serial: m.serial, form: l.form}
+	resp := &response{Response: r, ref: s.ref, link: l, serial: m.serial}
 	// ACK-8: the newest nonce.
-	l.nonce, l.added = r.Nonce, false
+	l.nonce = r.Nonce
 	l.paced = time.Time{} // STREAM-9: the server has answered
 	for _, q := range s.quirks {
 		q.received(m, now, l)

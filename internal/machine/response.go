@@ -25,8 +25,7 @@ type response struct {
 	ref        Ref
 	link       *link
 	serial     serial
-	form       wildForm // how the wildcard was requested
-	removedSum uint64   // of the names of a long list of removed ones, for fingerprint
+	removedSum uint64 // of the names of a long list of removed ones, for fingerprint
 
 	reading
 	work
@@ -217,7 +216,6 @@ type work struct {
 	ready    []planned // not applied yet
 	tasks    []*Task   // that are not committed, in the order of the wire
 	changed  bool      // something in it was new
-	missed   bool      // an entry was not applied, since nobody wanted it any more when it was decoded
 	released bool      // its frame is
 }
 

@@ -193,7 +193,6 @@ func (m *Machine) written(now time.Time, l *link) {
 // left: the names that a message has anew have left with it.
 func (m *Machine) left(now time.Time, l *link) (fresh []*subscription) {
 	fresh, l.fresh = l.fresh, nil
-	l.added = l.added || len(fresh) > 0
 	for _, sub := range fresh {
 		if !l.has(sub) {
 			continue

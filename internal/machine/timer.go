@@ -85,7 +85,6 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 		m.unconfirmedTimeout(now, sub)
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
-		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
 		m.markComplete(now, sub, l.version)
 	case l.stream.timeout <= 0: // of a collection, which was waited for because of the case before
 	case sub.stale():
@@ -108,8 +107,6 @@ func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
 	if sub.of.synced() {
 		m.unstore(sub)
 	}
-	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
-	l.lapsed = l.lapsed || l.added || l.firstResponse == 0
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	// DNE-8: silence is an error.
 	if l.stream.TransientTimeout > 0 {
@@ -221,7 +218,7 @@ func (l *lease) ring(m *Machine, now time.Time) {
 	l.sub.endLease(l.kind)
 	switch sub := l.sub; {
 	case l.kind == leaseTTL:
-		sub.link().lapsed = sub.link().lapsed || sub.of.wanted()
+		sub.link().resume = "" // SOTW-2: a member is forgotten
 		// TTL-1: the time to live is over.
 		// TTL-2: as if the server had removed it, even where deletions are ignored, since the server itself set the time.
 		m.noteAbsent(sub, ReasonTTL)

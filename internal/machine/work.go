@@ -110,7 +110,6 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	}
 	switch {
 	case !l.has(sub):
-		resp.missed = true
 	case it.fault != nil:
 		m.refuse(resp, it.index, sub, it.fault)
 	default:
@@ -139,7 +138,6 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
 		switch {
 		case lapsed || !resp.link.has(sub):
-			resp.missed = true
 		// ACK-6: only this entry is refused.
 		case r.Err != nil:
 			m.refuse(resp, it.index, sub, resp.refusal(now, it.index, r.Err, hash))
