@@ -49,7 +49,7 @@ func (r *reader) findAliases() {
 		}
 	}
 	// ALIAS-2: what is removed by itself is no alias any more.
-	for _, name := range r.removed {
+	for _, name := range r.Removed {
 		r.notAlias(name, nil)
 	}
 	for _, n := range r.RemovedNames {

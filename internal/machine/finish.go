@@ -253,7 +253,7 @@ func (m *Machine) afterTaken(resp *response) {
 	if resp.tellsAll() && !resp.nameless {
 		l.stated = resp.serial
 	}
-	if resp.confirms || resp.serial == l.firstResponse {
+	if resp.serial == l.firstResponse {
 		l.sweepTimer = 0 // the server goes on, and has a full period again
 	}
 }

@@ -19,8 +19,6 @@ type link struct {
 	watched    int        // how many of them are wanted
 	structured int        // how many of those are structured
 
-	doubtful bool // it was said that the server seems not to know the wildcard by its name
-
 	resume   string    // the version that a new stream may claim, see [link.versionToClaim]; "" for none; SotW
 	accepted time.Time // when the last accepted response came, in either variant; zero if none did
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -25,32 +24,48 @@ type storms struct {
 
 // storm is a response that a server repeats.
 type storm struct {
-	last    string // what the repeated response looks like; "" if it is worth something
-	count   int
+	last    look
+	count   int // of the same in a row; 0 for one that brought something
 	since   time.Time
 	heardAt time.Time
 	sentAt  time.Time // of the last answer
-	raging  bool
 }
+
+// look is what a response looks like that brings nothing: repetitions are told by it.
+type look struct {
+	nacked  bool
+	version string
+	sum     uint64
+}
+
+// limit is how often it may come within the window.
+func (l look) limit() int {
+	if l.nacked {
+		return stormNacks
+	}
+	return stormSame
+}
+
+// raging says that the answers are slowed down.
+func (st *storm) raging() bool { return st.count >= st.last.limit() }
 
 func (q *storms) forget() { clear(q.of) }
 
 // answering looks for the beginning of a storm.
 func (q *storms) answering(m *Machine, now time.Time, resp *response, detail *wire.Status) {
-	l := resp.link
-	st := q.of.on(l)
-	if st.heard(now, resp, detail) {
-		m.logType(l, warning, "the server repeats one response without end; answers to it are slowed down")
+	if !q.of.on(resp.link).heard(now, resp, detail != nil) {
+		return
 	}
-	if st.raging && detail == nil && resp.takesStarForName() {
-		m.warnStar(l)
+	m.logType(resp.link, warning, "the server repeats one response without end; answers to it are slowed down")
+	if detail == nil && resp.takesStarForName() {
+		m.warnStar(resp.link)
 	}
 }
 
 // before holds answers back that have nothing else to say: a change of interest may bring
 // something new.
 func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
-	if st := q.of[l]; st != nil && st.raging && what == oweAnswer {
+	if st := q.of[l]; st != nil && st.raging() && what == oweAnswer {
 		at = st.sentAt.Add(stormPause)
 	}
 	return at, 0
@@ -63,32 +78,18 @@ func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
 }
 
 // heard looks at a response and says whether a storm began with it.
-func (st *storm) heard(now time.Time, resp *response, detail *wire.Status) bool {
-	look, limit := resp.look(detail)
-	gap := now.Sub(st.heardAt)
-	st.heardAt = now
-	if look == "" || look != st.last || gap > stormWindow {
-		*st = storm{last: look, count: 1, since: now, heardAt: now, sentAt: st.sentAt}
+func (st *storm) heard(now time.Time, resp *response, nacked bool) bool {
+	if resp.changed && !nacked {
+		*st = storm{sentAt: st.sentAt}
 		return false
 	}
-	if !st.raging && now.Sub(st.since) > stormWindow {
-		st.count, st.since = 0, now
+	it := look{nacked, resp.Version, resp.fingerprint()}
+	if it != st.last || now.Sub(st.heardAt) > stormWindow || !st.raging() && now.Sub(st.since) > stormWindow {
+		st.last, st.count, st.since = it, 0, now
 	}
+	st.heardAt = now
 	st.count++
-	began := !st.raging && st.count >= limit
-	st.raging = st.raging || began
-	return began
-}
-
-// look tells repetitions by their looks.
-func (resp *response) look(detail *wire.Status) (look string, limit int) {
-	switch {
-	case resp.changed && detail == nil:
-		return "", 0
-	case detail != nil:
-		return fmt.Sprintf("nack %s %x", resp.Version, resp.fingerprint()), stormNacks
-	}
-	return fmt.Sprintf("same %s %x", resp.Version, resp.fingerprint()), stormSame
+	return st.count == it.limit()
 }
 
 // fingerprint tells apart responses with different resources, since an answer that comes in
@@ -99,10 +100,8 @@ func (resp *response) fingerprint() (sum uint64) {
 		r := &resp.Resources[i]
 		sum += hashOf(r.Name) + 31*hashOf(r.Payload)
 	}
-	if sum += resp.removedSum; resp.removedSum == 0 {
-		for _, name := range resp.Removed {
-			sum += 7 * hashOf(name)
-		}
+	for _, name := range resp.Removed {
+		sum += 7 * hashOf(name)
 	}
 	for i := range resp.RemovedNames { // those that are for others too
 		sum += 11 * hashOf(resp.RemovedNames[i].Name)

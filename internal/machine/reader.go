@@ -10,9 +10,9 @@ import (
 )
 
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
-// decoded. removed are the removed names that matter here.
-func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	r := &reader{response: resp, found: slices.Grow(m.found[:0], len(resp.Resources)), removed: removed, heldBytes: resp.link.stream.heldBytes()}
+// decoded.
+func (m *Machine) read(now time.Time, resp *response) {
+	r := &reader{response: resp, found: slices.Grow(m.found[:0], len(resp.Resources)), heldBytes: resp.link.stream.heldBytes()}
 	r.ready, m.ready = m.ready, nil
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
@@ -117,7 +117,7 @@ func (sub *subscription) seeAlone(resp *response) {
 	// DNE-4: any word confirms it.
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
-		resp.confirms = true
+		resp.link.sweepTimer = 0 // the server goes on, and has a full period again
 	}
 }
 
@@ -169,14 +169,14 @@ func (r *reader) findRemoved() {
 		// DELTA-11: a listed removal.
 		r.record(sub, statesRemoved, nil)
 	}
-	for _, name := range r.removed {
+	for _, name := range r.Removed {
 		// DELTA-10: a name that nobody knows means nothing.
 		if sub, _ := r.link.lookup(name); sub != nil {
 			end(sub)
 		}
 	}
 	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
-	for _, name := range r.removed {
+	for _, name := range r.Removed {
 		for _, sub := range r.aliasSubs(name, nil) {
 			if r.recordedOf(sub) != statesRemoved {
 				end(sub)

@@ -134,10 +134,11 @@ const siftMost = 1 << 14
 // holds too, and that is new, is not told to be named twice.
 func (m *Machine) sift(now time.Time, resp *response) {
 	if len(resp.Removed) <= siftMost {
-		m.read(now, resp, resp.Removed)
+		m.read(now, resp)
 		return
 	}
-	m.sifting = append(m.sifting, &sifting{response: resp, rest: resp.Removed})
+	m.sifting = append(m.sifting, &sifting{resp, resp.Removed})
+	resp.Removed = resp.Removed[:0]
 }
 
 // siftOn goes on with lists of what is removed.
@@ -148,13 +149,12 @@ func (m *Machine) siftOn(now time.Time) {
 		m.agenda.touch(it.link.stream)
 		n := min(siftMost, len(it.rest))
 		for _, name := range it.rest[:n] {
-			it.removedSum += 7 * hashOf(name)
 			if it.link.concerns(name) {
-				it.kept = append(it.kept, name)
+				it.Removed = append(it.Removed, name) // in the place of one that was looked at
 			}
 		}
 		if it.rest = it.rest[n:]; len(it.rest) == 0 {
-			m.read(now, it.response, it.kept)
+			m.read(now, it.response)
 		} else {
 			m.sifting = append(m.sifting, it)
 		}

@@ -20,12 +20,11 @@ const (
 // response is one that is being worked on: a [reader] finds what it speaks of and plans what that means, what is
 // new is decoded, and then all of it is applied.
 type response struct {
-	// What the wire said, and what was so when it came. It does not change.
+	// What the wire said, and what was so when it came. It does not change, but for what [Machine.sift] drops.
 	*wire.Response
-	ref        Ref
-	link       *link
-	serial     serial
-	removedSum uint64 // of the names of a long list of removed ones, for fingerprint
+	ref    Ref
+	link   *link
+	serial serial
 
 	reading
 	work
@@ -56,7 +55,6 @@ type reading struct {
 	mentioned     int           // of how many subscriptions it speaks
 	aliasesBefore []aliasBefore // of subscriptions that it makes those of other aliases, or of none
 	nameless      bool          // an entry's name could not be read
-	confirms      bool          // it confirmed something that had to be
 }
 
 // statement is what a response says of a subscription beside a value, by an entry of a list or by leaving
@@ -169,7 +167,6 @@ func (resp *response) brokenFile() bool {
 type reader struct {
 	*response
 	found    []*subscription       // what each entry speaks of; nil for nothing
-	removed  [][]byte              // names that are removed
 	recorded map[*subscription]int // its place in statements, but of bare ones
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
@@ -238,11 +235,10 @@ type aliased struct {
 	err  error           // what is wrong with them
 }
 
-// sifting is a long list of removed names of which some were looked at.
+// sifting is a response with a long list of removed names: those that were looked at and mean something.
 type sifting struct {
 	*response
-	rest [][]byte // that were not
-	kept [][]byte // that mean something
+	rest [][]byte // that were not looked at
 }
 
 var (
