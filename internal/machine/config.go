@@ -54,7 +54,7 @@ type Server struct {
 
 	config  *Config       // of the machine
 	timeout time.Duration // of does-not-exist timers; not positive for none
-	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [tooLarge]
+	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [exhausted]
 }
 
 // Type is a resource type. One value stands for one type URL.

@@ -124,7 +124,7 @@ func rank(typeURL string) int {
 	return 4
 }
 
-// link finds the link of a type; nil if there is none.
+// link finds the link of a type; nil if there is none. A stream has few types, which are compared faster than looked up.
 func (s *stream) link(typeURL string) *link {
 	for _, l := range s.links {
 		if l.cache.typ.URL == typeURL {

@@ -122,15 +122,13 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 // Wanted says whether anything is watched on a stream.
 func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
-// newQuirks makes those of a stream. Their order counts when a stream ends: suspects suspects no type for an end that
-// tooLarge has explained, and tooMuch has the last word on the wait.
+// newQuirks makes those of a stream. Their order counts when a stream ends: exhausted has the last word on the wait.
 func newQuirks(s *stream) []quirk {
 	return []quirk{
-		&tooLarge{largest: map[*link]int{}},
 		&suspects{stream: s, of: byType[suspicion]{}},
 		&calmness{stream: s},
 		&aside{stream: s, named: map[*subscription]*unsaid{}},
-		&tooMuch{},
+		&exhausted{largest: map[*link]int{}},
 		&storms{of: byType[storm]{}},
 		&hushes{of: byType[unheard]{}, left: nameHashes{}, until: map[*subscription]time.Duration{}},
 		&unasked{of: nameHashes{}},

@@ -8,7 +8,8 @@ import (
 
 // quirk is what some servers do that the protocol does not foresee, and what the client does about
 // it, on one stream. Each has a file of its own, quirk_*.go, and a line in [newQuirks]; without both the
-// quirk is gone, and the rest works as before. A quirk waits by an alarm of its own, and has a type wait by before.
+// quirk is gone, and the rest works as before. What a quirk itself waits for are alarms on the stream's clock; it has a
+// type wait by before. New streams have pauses of their own ([Machine.restartPaced]).
 type quirk interface {
 	// forget: an incarnation of the stream is over, and what was known of it.
 	forget()
@@ -91,8 +92,7 @@ func (of nameHashes) take(l *link, name string) bool {
 // ending is the end of a stream: what the protocol makes of it, and what quirks change.
 type ending struct {
 	Down
-	stream    *stream
-	stood     bool // the stream stood
-	explained bool // it is known what ended it
-	wait      Wait
+	stream *stream
+	stood  bool // the stream stood
+	wait   Wait
 }

@@ -8,10 +8,7 @@ import (
 // A server that was told on a new stream what is held, and has nothing new, need not say anything
 // for as long as the stream lives: go-control-plane's is so in delta, and those that compare
 // versions are. Its silence counts as an answer after a while.
-const (
-	calmAfter = 2 * time.Second
-	calmLife  = 15 * time.Second // how long such a stream has to live for the waits to begin anew
-)
+const calmAfter = 2 * time.Second
 
 // calmness finds out whether a stream's silence counts as an answer.
 type calmness struct {
@@ -69,7 +66,7 @@ func (*calmness) ended(_ *Machine, now time.Time, end *ending) {
 		return
 	}
 	end.wait.Health = HealthSame
-	if s.clock.at(now)-s.opened >= calmLife {
+	if s.livedLong(now) {
 		end.wait.Served, end.wait.Short = true, true
 	}
 }

@@ -76,6 +76,10 @@ func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
 // toldUp says that the program was told that the stream stands. Of a server that is polled only an answer shows that.
 func (s *stream) toldUp() bool { return s.state == up && (!s.Polled || s.responded) }
 
+// livedLong says that a stream on which the server had little to say, or too much was asked of it, counts as one that was
+// of use: the waits before the next need not grow.
+func (s *stream) livedLong(now time.Time) bool { return s.clock.at(now)-s.opened >= 15*time.Second }
+
 // works says that the server has spoken on this incarnation, or has nothing to say, and nothing
 // is wrong with it.
 func (s *stream) works() bool {
