@@ -83,30 +83,39 @@ func (l *link) mayResume(resp *response) {
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
 func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
-	// DELTA-2: only the first request tells versions.
-	if !l.requested {
-		return l.composeFirstDelta(node)
-	}
 	// DELTA-6: later requests say the difference.
 	added, removed := l.flushNames()
-	added, size := l.fitNames(added)
-	added, back := l.takeBack(added)
-	form := l.nextForm()
-	if what == oweInterest && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
+	first, before, form := !l.requested, l.form, l.nextForm()
+	l.setForm(form)
+	var members []*subscription // that are held for collections alone
+	if first {
+		// STREAM-3, DELTA-1: all interest, and no nonce.
+		added, removed = l.allWanted(), nil
+		members = l.ownedWhere(func(sub *subscription) bool { return sub.exists() && !sub.wanted() })
+	}
+	// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
+	msg := wire.AppendDelta(nil, l.cache.typ.URL, a.nonce, node, a.detail)
+	names, named, listed, size := l.fit(first, len(msg), added, members)
+	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
+	if first && form == wildLegacy {
+		named = 0
+	}
+	added, back := l.takeBack(names[:named])
+	if !first && what == oweInterest && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)
-	// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
-	msg := wire.AppendDelta(nil, l.cache.typ.URL, a.nonce, node, a.detail)
-	msg = slices.Grow(msg, size)
-	if form == wildExplicit && l.form != wildExplicit {
+	l.postpone(names[named:])
+	l.postpone(back)
+	msg = slices.Grow(msg, size-len(msg))
+	if form == wildExplicit && before != wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)
 	}
 	// WILD-2, WILD-6: an explicit wildcard ends by its name.
-	if form == wildNone && l.form != wildNone {
+	if form == wildNone && before != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.cache.star))
 	}
 	for _, c := range removed {
@@ -115,8 +124,10 @@ func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
 	for _, sub := range back {
 		msg = wire.AppendUnsubscribe(msg, sub.onWire(), l.params(sub.of))
 	}
-	l.postpone(back)
-	l.setForm(form)
+	// DELTA-2: only the first request tells versions.
+	if first {
+		msg = l.appendVersions(msg, names, named, members, listed)
+	}
 	return msg
 }
 
@@ -134,28 +145,8 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	return now, back
 }
 
-func (l *link) composeFirstDelta(node []byte) []byte {
-	l.flushNames()
-	// STREAM-3, DELTA-1: all interest, and no nonce.
-	names := l.allWanted()
-	form := l.nextForm()
-	msg := wire.AppendDelta(nil, l.cache.typ.URL, "", node, nil)
-	if form == wildExplicit {
-		msg = l.appendSubscribe(msg, l.cache.star.self)
-	}
-	l.setForm(form)
-	members := l.ownedWhere(func(sub *subscription) bool { return sub.exists() && !sub.wanted() }) // for collections alone
-	names, named, listed, size := l.fit(len(msg), names, members)
-	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
-	if form == wildLegacy {
-		named = 0
-	}
-	msg = slices.Grow(msg, size-len(msg))
-	l.postpone(names[named:])
-	l.subscribe(names[:named])
-	for _, sub := range names[:named] {
-		msg = l.appendSubscribe(msg, sub)
-	}
+// appendVersions tells the versions of what is held: of so many of the names and of the members.
+func (l *link) appendVersions(msg []byte, names []*subscription, named int, members []*subscription, listed int) []byte {
 	v := versions{link: l, msg: msg}
 	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
 		v.listed = map[string]bool{}
@@ -168,7 +159,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 		}
 		for i, sub := range members {
 			if sub.byAlias() == aliases {
-				v.list(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
+				v.list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
 			}
 		}
 	}
@@ -233,15 +224,16 @@ func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
 }
 
-// fit says how many names, and how many versions of members, fit into a first delta request that has so many bytes
-// already, in which order the names go, and how many bytes it then has, or some more. Versions of members go before
-// names: of a member that is not listed the server would not tell the removal. Names that do not fit follow in later
-// requests.
-func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed, length int) {
+// fit says how many names, and how many versions of members, fit into a delta request that has so many bytes already,
+// in which order the names go, and how many bytes it then has, or some more. In a first request versions of members go
+// before names: of a member that is not listed the server would not tell the removal. Names that do not fit follow in
+// later requests.
+func (l *link) fit(first bool, size int, names, members []*subscription) (ordered []*subscription, named, listed, length int) {
 	budget := l.stream.budget
-	if budget == 0 {
+	switch {
+	case budget == 0:
 		budget = math.MaxInt
-	} else {
+	case first:
 		named, names = globsFirst(names)
 	}
 	for _, sub := range names[:named] {
@@ -252,8 +244,11 @@ func (l *link) fit(size int, names, members []*subscription) (ordered []*subscri
 		listed++
 	}
 	for _, sub := range names[named:] {
-		more := l.sizeOfName(sub) + sub.sizeOfVersion()
-		if size+more > budget && (named > 0 || l.form != wildNone) { // a first request without names is the wildcard's
+		more := l.sizeOfName(sub)
+		if first {
+			more += sub.sizeOfVersion()
+		}
+		if size+more > budget && (named > 0 || first && l.form != wildNone) { // a first request without names is the wildcard's
 			break
 		}
 		size += more
@@ -278,20 +273,6 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 
 // sizeOfVersion is what an initial version takes, or some bytes more.
 func (sub *subscription) sizeOfVersion() int { return wire.SizeInitialVersion(sub.name, sub.version) }
-
-// fitNames chooses the names of a later delta message, at least one, and says how many bytes they take.
-func (l *link) fitNames(added []*subscription) (fit []*subscription, size int) {
-	budget := l.stream.budget
-	for i, sub := range added {
-		more := l.sizeOfName(sub)
-		if budget > 0 && size+more > budget && i > 0 {
-			l.postpone(added[i:])
-			return added[:i], size
-		}
-		size += more
-	}
-	return added, size
-}
 
 // postpone leaves names for the next message, though the set of those that the server knows of has them.
 func (l *link) postpone(subs []*subscription) {

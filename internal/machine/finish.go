@@ -167,11 +167,10 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 	m.completeCollections(now, resp)
 	if resp.stands() {
-		m.recovered(s) // what was told to be synced need not be told that all is well
-		m.afterTaken(resp)
-		m.awaitAnew(now, resp)
-		// ACK-1, S-23: each response is answered once.
-		m.owe(now, resp)
+		if resp.tellsAll() && !resp.nameless {
+			l.stated = resp.serial
+		}
+		m.answer(now, resp) // what was told to be synced need not be told that all is well
 	}
 	m.endResponse(resp)
 }
@@ -245,32 +244,45 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 	}
 }
 
-// afterTaken does what follows once a response is taken, whatever it held; its stream still stands. One that a guard
-// refuses does not come here.
-func (m *Machine) afterTaken(resp *response) {
+// answer: the server has spoken, whatever became of the response, and is owed an answer.
+func (m *Machine) answer(now time.Time, resp *response) {
+	m.recovered(resp.link.stream)
+	m.afterFirst(now, resp)
+	// ACK-1, S-23: each response is answered once.
+	m.owe(now, resp)
+}
+
+// afterFirst does what follows from the first response of a stream. It begins timers: of values to be confirmed, and
+// anew of names beside a legacy wildcard, unless responses hold everything, so that its state answers for them. In delta
+// it confirms what it leaves out of the versions that the request listed, so refusals and errors of earlier streams are
+// over, whoever stated them.
+func (m *Machine) afterFirst(now time.Time, resp *response) {
 	l := resp.link
-	m.resumed(resp)
-	if resp.tellsAll() && !resp.nameless {
-		l.stated = resp.serial
+	if resp.serial != l.firstResponse {
+		return
 	}
-	if resp.serial == l.firstResponse {
-		l.sweepTimer = 0 // the server goes on, and has a full period again
+	l.sweepTimer = 0 // the server goes on, and has a full period again
+	beside := !l.stream.Delta && l.form == wildLegacy && !l.fullState()
+	if !l.stream.Delta && !beside {
+		return
+	}
+	// WILD-2: the timers run from the first response.
+	waits := func(sub *subscription) bool {
+		return sub.wanted() && (sub.unconfirmed || beside && !sub.isCollection())
+	}
+	for _, sub := range l.ownedWhere(func(sub *subscription) bool { return sub.seen != resp.serial && (waits(sub) || l.resumes(sub)) }) {
+		if waits(sub) {
+			m.await(now, sub)
+		} else {
+			m.endFault(sub)
+		}
 	}
 }
 
-// resumed: the first delta response of a stream confirms what it leaves out of the versions that the request listed,
-// so refusals and errors of earlier streams are over, whoever stated them.
-func (m *Machine) resumed(resp *response) {
-	l := resp.link
+// resumes says that what is wrong with a value is over by a first response that leaves it out.
+func (l *link) resumes(sub *subscription) bool {
 	// P-4: only a resume confirms what it leaves out.
-	if resp.serial != l.firstResponse || !l.stream.Delta {
-		return
-	}
-	for _, sub := range l.ownedWhere(func(sub *subscription) bool {
-		return sub.fault() != nil && sub.listable() && !sub.unconfirmed && sub.seen != resp.serial
-	}) {
-		m.endFault(sub)
-	}
+	return l.stream.Delta && sub.fault() != nil && sub.listable() && !sub.unconfirmed
 }
 
 // endResponse ends the work on a response, whatever became of it.

@@ -166,8 +166,6 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	for _, c := range resp.completes {
 		m.noteFault(c.self, f, StatusNacked, false)
 	}
-	m.recovered(l.stream)
-	m.awaitAnew(now, resp)
-	m.owe(now, resp)
+	m.answer(now, resp)
 	m.endResponse(resp)
 }

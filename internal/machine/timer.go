@@ -50,22 +50,6 @@ func (l *link) faulted(sub *subscription) bool {
 	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
-// awaitAnew starts timers that the first response of a stream begins: of values to be confirmed, and anew of names
-// beside a legacy wildcard, unless responses hold everything, so that its state answers for them.
-func (m *Machine) awaitAnew(now time.Time, resp *response) {
-	l := resp.link
-	if resp.serial != l.firstResponse || l.watched == 0 {
-		return
-	}
-	// WILD-2: the timers run from the first response.
-	beside := !l.stream.Delta && l.form == wildLegacy && !l.fullState()
-	for _, sub := range l.ownedWhere(func(sub *subscription) bool {
-		return sub.wanted() && sub.seen != resp.serial && (sub.unconfirmed || beside && !sub.isCollection())
-	}) {
-		m.await(now, sub)
-	}
-}
-
 // silence is how long a server may say nothing, where there are no does-not-exist timers, until that confirms what
 // it was told of a collection.
 const silence = 15 * time.Second
