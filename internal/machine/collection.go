@@ -242,7 +242,7 @@ func byName(a, b *collection) int { return strings.Compare(a.self.name, b.self.n
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
 	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
-	if l.firstResponse == 0 && !(l.stream.Delta && l.claimsHeld) {
+	if l.firstResponse == 0 && !c.listed {
 		return false
 	}
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {

@@ -145,59 +145,48 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	return now, back
 }
 
-// appendVersions tells the versions of what is held: of so many of the names and of the members.
+// appendVersions tells in a first message which versions are held, those of aliases last: of so many of the names and of
+// the members. What is not listed has to be confirmed.
 func (l *link) appendVersions(msg []byte, names []*subscription, named int, members []*subscription, listed int) []byte {
-	v := versions{link: l, msg: msg}
-	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
-		v.listed = map[string]bool{}
+	var told map[string]bool // by name; nil if nothing is held by an alias
+	list := func(sub *subscription, may bool) {
+		name, alias := sub.versionName(), sub.byAlias()
+		// DELTA-1: versions of all that is held, for collections too.
+		switch {
+		// DELTA-3: the active server's own, and not that of another server.
+		case !l.owns(sub) || !sub.listable():
+			l.unlisted(sub)
+		case alias && told[name]: // that of another name of the resource
+		// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
+		case !may, alias && l.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), l.waitedForAs):
+			l.unlisted(sub)
+		default:
+			l.claimsHeld, sub.of.listed = true, true
+			msg = wire.AppendInitialVersion(msg, name, sub.version)
+			if told != nil {
+				told[name] = true
+			}
+		}
 	}
-	list := func(aliases bool) {
+	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
+		told = map[string]bool{}
+	}
+	for _, aliases := range []bool{false, true} {
+		if aliases && told == nil {
+			break
+		}
 		for i, sub := range names {
 			if sub.byAlias() == aliases {
-				v.list(sub, i < named)
+				list(sub, i < named)
 			}
 		}
 		for i, sub := range members {
 			if sub.byAlias() == aliases {
-				v.list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
+				list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
 			}
 		}
 	}
-	list(false)
-	if v.listed != nil {
-		list(true)
-	}
-	return v.msg
-}
-
-// versions lists in a first message which versions are held, those of aliases last. What is not listed has to be
-// confirmed.
-type versions struct {
-	*link
-	msg    []byte
-	listed map[string]bool // by name; nil if nothing is held by an alias
-}
-
-// list lists the version of what is held, if the message may: of each name one.
-func (v *versions) list(sub *subscription, may bool) {
-	name, alias := sub.versionName(), sub.byAlias()
-	// DELTA-1: versions of all that is held, for collections too.
-	switch {
-	// DELTA-3: the active server's own, and not that of another server.
-	case !v.owns(sub) || !sub.listable():
-		v.unlisted(sub)
-	case alias && v.listed[name]: // that of another name of the resource
-	// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
-	case !may, alias && v.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), v.waitedForAs):
-		v.unlisted(sub)
-	default:
-		v.claimsHeld = true
-		sub.of.listed = true
-		v.msg = wire.AppendInitialVersion(v.msg, name, sub.version)
-		if v.listed != nil {
-			v.listed[name] = true
-		}
-	}
+	return msg
 }
 
 // waitedFor says that a resource is not held under its own name, and that a watch of it or of its collection waits

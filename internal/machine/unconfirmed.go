@@ -9,7 +9,7 @@ import "slices"
 // Three are neither listed nor unconfirmed:
 //   - another server's value that is watched by its name alone;
 //   - what is kept though the server deleted it;
-//   - an alias's value where the name in the list is taken (versions.list).
+//   - an alias's value where the name in the list is taken (appendVersions).
 //
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
