@@ -44,7 +44,6 @@ type onStream struct {
 	stated        serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
 	owed          []answer
 	fresh         []*subscription // that the message with the writer names, and the one before did not; the wildcard too, if it begins that
-	composed      serial          // of the newest response when that message was composed
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
 	sweepTimer    timer           // when it rings they go

@@ -134,7 +134,6 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		node = s.node
 	}
 	var msg [][]byte
-	l.composed = m.serial
 	if !s.Delta {
 		msg = l.composeSotW(what, a.detail, node)
 	} else if whole := l.composeDelta(what, a, node); whole != nil {
@@ -199,7 +198,6 @@ func (m *Machine) left(now time.Time, l *link) (fresh []*subscription) {
 		}
 		sub.left = true
 		switch {
-		case l.composed.before(sub.seen): // the answer was faster than the news of the request
 		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
 		case l.stated != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
 			m.remove(now, sub, ReasonAbsent)

@@ -179,7 +179,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.self.name}
 	for sub := range c.all() {
-		if !sub.stale() && (sub.held() || l.faulted(sub)) {
+		if !sub.stale() && (sub.held() || sub.exists() && l.spokeOf(sub)) {
 			names = append(names, sub.name)
 		}
 	}

@@ -39,15 +39,20 @@ func (l *link) owesAnswer(sub *subscription) bool {
 	if sub.unconfirmed {
 		return l.firstResponse != 0
 	}
-	// DNE-5, DNE-6: a refused value or an error on this stream is an answer. On an earlier stream it was none for this
-	// one, nor is an absence.
-	return !l.faulted(sub)
+	// DNE-5, DNE-6: a refused value, an error or an absence on this stream is an answer, which may be faster than the news
+	// that the request has left. On an earlier stream it was none for this one.
+	return !l.answered(sub)
 }
 
-// faulted says that the server has answered for a resource, by a value that was refused or by an error, so that
-// its silence from now on means nothing. An answer on an earlier stream, or of another server, does not count.
-func (l *link) faulted(sub *subscription) bool {
-	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+// answered says that the server has answered for a resource otherwise than by a value, so that its silence from now on
+// means nothing.
+func (l *link) answered(sub *subscription) bool {
+	return l.spokeOf(sub) && (sub.status == StatusNacked || sub.status == StatusReceivedError || sub.saidAbsent())
+}
+
+// spokeOf says that the server has spoken of a resource, on this stream and not on an earlier one.
+func (l *link) spokeOf(sub *subscription) bool {
+	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse)
 }
 
 // silence is how long a server may say nothing, where there are no does-not-exist timers, until that confirms what
