@@ -103,7 +103,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	// BACKOFF-3, S-4: whatever the status was, a short pause follows.
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
-		Down: ev, stream: s, stood: s.state == up,
+		Down: ev, stream: s,
 		wait: Wait{Server: s.server, Served: responded, Short: well},
 	}
 	// STREAM-5: this end is no error.

@@ -92,7 +92,6 @@ func (of nameHashes) take(l *link, name string) bool {
 // ending is the end of a stream: what the protocol makes of it, and what quirks change.
 type ending struct {
 	Down
-	stream *stream
-	stood  bool // the stream stood
+	stream *stream // in the state in which it ended
 	wait   Wait
 }

@@ -37,7 +37,7 @@ func (q *exhausted) ended(m *Machine, now time.Time, end *ending) {
 			size = max(size, n)
 		}
 	}
-	if end.stood && size > bigRequest {
+	if s.state == up && size > bigRequest {
 		end.Err = m.limitRequests(s, size, end.Err)
 	}
 	if s.responded {

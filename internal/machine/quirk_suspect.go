@@ -85,7 +85,7 @@ func (q *suspects) received(m *Machine, _ time.Time, l *link) {
 
 // ended looks for the type that the stream's end is due to.
 func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
-	if !end.stood || end.Code == codeResourceExhausted { // that says itself what it is due to
+	if q.stream.state != up || end.Code == codeResourceExhausted { // that says itself what it is due to
 		return
 	}
 	var last *link
