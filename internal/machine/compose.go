@@ -72,10 +72,12 @@ func (l *link) allKnown() bool {
 	return true
 }
 
-// mayResume notes what a new stream may claim once a response is accepted. With a collection that is known only of
-// one that holds everything: others say nothing of members that are not held.
+// mayResume notes what a new stream may claim once a response is accepted: nothing if it answers a wildcard that is not
+// wanted any more, or not yet. With a collection that is known only of a response that holds everything: others say
+// nothing of members that are not held.
 func (l *link) mayResume(resp *response) {
-	if l.resume = ""; resp.tellsAll() || !l.wantsStar() && len(l.cache.globs) == 0 {
+	l.resume = ""
+	if wild := l.form != wildNone; wild == l.wantsStar() && (resp.tellsAll() || !wild && len(l.cache.globs) == 0) {
 		l.resume = resp.Version
 	}
 }
