@@ -273,7 +273,7 @@ func TestMendedServerIsUsed(t *testing.T) {
 	w.sites[0].turn = &turn{}
 	w.sites[0].end()
 	if w.sites[0].turn != nil || w.used != 0 {
-		t.Errorf("server %d is used after %v", w.used, w.sites)
+		t.Errorf("server %d is used", w.used)
 	}
 }
 

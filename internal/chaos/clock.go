@@ -46,7 +46,7 @@ func setClock(offset time.Duration) error {
 
 func clockOff(offset time.Duration) action {
 	return func(s *site) {
-		s.log.add("the clock is %v off", offset)
+		s.log.Printf("the clock is %v off", offset)
 		s.t.Cleanup(func() { _ = setClock(0) }) // where it goes wrong; else it is right by then
 		must(s.t, setClock(offset))
 	}

@@ -68,7 +68,7 @@ func power(base, exponent int) int {
 // each other before their consequences do.
 func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 	tr := newTrio(t, v, from)
-	tr.log.add("from %03b rushed=%v", from, rushed)
+	tr.log.Printf("from %03b rushed=%v", from, rushed)
 	tr.rest()
 	for range *fallbackSteps {
 		tr.step(order % moves)
@@ -115,7 +115,7 @@ func (m *model) leaveOut(h *truth, n int) {
 }
 
 func (tr *trio) set(i int, up bool) {
-	tr.log.add("server %d up: %v", i, up)
+	tr.log.Printf("server %d up: %v", i, up)
 	tr.up[i] = up
 	server := tr.sites[i].memory.server
 	server.SetRefuse(!up)
@@ -161,7 +161,7 @@ func (tr *trio) rest() {
 	time.Sleep(4 * time.Second)
 	synctest.Wait()
 	tr.follow()
-	tr.log.add("rest: server %d is active", tr.active)
+	tr.log.Printf("rest: server %d is active", tr.active)
 	tr.look(false) // a server that has nothing new to say leaves trouble as it was
 	if !tr.up[tr.active] {
 		return

@@ -136,7 +136,7 @@ type turn struct {
 func (s *site) begin(f fault) {
 	s.files.writeToken(tokenLife)
 	s.sequence = append(s.sequence, fmt.Sprintf("%d:%s", s.index, f.name))
-	s.log.add("fault %s begins at server %d", f.name, s.index)
+	s.log.Printf("fault %s begins at server %d", f.name, s.index)
 	s.turn = &turn{fault: f}
 	s.resume()
 }
@@ -159,7 +159,7 @@ func (s *site) resume() {
 
 // end ends the fault at a server that is mended.
 func (s *site) end() {
-	s.log.add("fault %s has ended at server %d", s.turn.name, s.index)
+	s.log.Printf("fault %s has ended at server %d", s.turn.name, s.index)
 	s.turn = nil
 	s.goesTo(s.index)
 }
@@ -216,7 +216,7 @@ func paused(d time.Duration) action { return func(*site) { time.Sleep(d) } }
 // cut breaks the connections, one way or another.
 func cut(s *site) {
 	how := s.rng.IntN(2)
-	s.log.add("cut %d", how)
+	s.log.Printf("cut %d", how)
 	if how == 0 {
 		s.proxy.Cut()
 	} else {

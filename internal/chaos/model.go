@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -140,16 +141,6 @@ func (m *model) source(uri string) *truth {
 	return nil
 }
 
-// named is the server that the text of an error names.
-func (m *model) named(err error) string {
-	for _, h := range m.truths {
-		if strings.Contains(err.Error(), strconv.Quote(h.uri)) {
-			return h.uri
-		}
-	}
-	return ""
-}
-
 // truthful says whether a revision is one that the server gave a resource.
 func (m *model) truthful(uri, name string, rev int) bool {
 	h := m.source(uri)
@@ -161,6 +152,13 @@ func (m *model) truthful(uri, name string, rev int) bool {
 func (m *model) missed(uri, name string) bool {
 	h := m.source(uri)
 	return h == nil || h.facts[name] != nil && h.facts[name].stayed
+}
+
+// lackedBy says whether an error names a server that may say that something does not exist.
+func (m *model) lackedBy(err error, name string) bool {
+	return slices.ContainsFunc(m.truths, func(h *truth) bool {
+		return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.missed(h.uri, name)
+	})
 }
 
 // use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
@@ -184,6 +182,6 @@ func (m *model) settle() {
 // faultLocked notes that something is wrong.
 func (m *model) faultLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	m.log.add("FAULT: %s", text)
+	m.log.Printf("FAULT: %s", text)
 	m.faults = append(m.faults, text)
 }

@@ -45,7 +45,7 @@ const most = 30
 // harness needs: short waits, a journal, counts.
 func newProgram(t testing.TB, config client.Config, m *model) *program {
 	p := &program{t: t, model: m}
-	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
+	config.Logger = slog.New(slog.NewTextHandler(m.log.Writer(), nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
 		return backoff.NewExponentialBackOff(
@@ -58,18 +58,18 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 		StreamUp: func(s client.StreamInfo) {
 			p.came.Add(1)
 			p.stood(s, +1)
-			m.log.add("stream %d %s to %s up", s.ID, s.Type, s.Server)
+			m.log.Printf("stream %d %s to %s up", s.ID, s.Type, s.Server)
 		},
 		StreamDown: func(s client.StreamInfo, err error) {
 			p.stood(s, -1)
-			m.log.add("stream %d %s to %s down: %v", s.ID, s.Type, s.Server, err)
+			m.log.Printf("stream %d %s to %s down: %v", s.ID, s.Type, s.Server, err)
 		},
 		Request: func(r client.RequestInfo) {
-			m.log.add("request %s: %d bytes on stream %d", r.Type, r.Size, r.Stream.ID)
+			m.log.Printf("request %s: %d bytes on stream %d", r.Type, r.Size, r.Stream.ID)
 		},
-		NACK: func(a client.AnswerInfo) { m.log.add("NACK %s nonce %q: %v", a.Type, a.Nonce, a.Err) },
+		NACK: func(a client.AnswerInfo) { m.log.Printf("NACK %s nonce %q: %v", a.Type, a.Nonce, a.Err) },
 		Response: func(r client.ResponseInfo) {
-			m.log.add("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
+			m.log.Printf("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
 		},
 	}
 	p.config = config
@@ -164,7 +164,7 @@ func (p *program) subscribe(f form, k int, names ...string) {
 	p.model.subs[s] = struct{}{}
 	p.model.mu.Unlock()
 	p.subs = append(p.subs, s)
-	p.model.log.add("%v: %q", s, names)
+	p.model.log.Printf("%v: %q", s, names)
 	typ := kinds[k].typ
 	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	var err error
@@ -197,7 +197,7 @@ func (p *program) changeSet(rng *rand.Rand) {
 		s.told[name] = &told{}
 	}
 	p.model.mu.Unlock()
-	p.model.log.add("%v: %q out: %v", s, name, member)
+	p.model.log.Printf("%v: %q out: %v", s, name, member)
 	if member {
 		s.set.Remove(name)
 	} else {
@@ -222,7 +222,7 @@ func (p *program) lookup(k int, name string) {
 		switch {
 		case err == nil && !m.truthful(ev.Server, name, kinds[k].revision(ev.Value)):
 			m.faultLocked("a lookup of %q gave a value that the server %s never said", name, ev.Server)
-		case errors.Is(err, client.ErrDoesNotExist) && m.missed(m.named(err), name):
+		case errors.Is(err, client.ErrDoesNotExist) && !m.lackedBy(err, name):
 			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
 		}
 	})
@@ -242,7 +242,7 @@ func (p *program) end(s *sub) {
 	s.over = true
 	delete(p.model.subs, s)
 	p.model.mu.Unlock()
-	p.model.log.add("%v stops", s)
+	p.model.log.Printf("%v stops", s)
 	s.on.Stop()
 }
 

@@ -74,7 +74,7 @@ func reborn(s *site) {
 	} else { // saves begin two seconds after a change
 		time.Sleep(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
 	}
-	s.log.add("the program's process ends, its store is damaged by %d", how)
+	s.log.Printf("the program's process ends, its store is damaged by %d", how)
 	kept := s.nextStore(how)
 	must(s.t, s.proxy.Refuse(true))
 	cut(s)

@@ -72,7 +72,7 @@ func (s *site) sleep(d time.Duration) {
 // breakIt breaks streams, connections or the way to the server, or lets time jump.
 func (s *site) breakIt() {
 	n := s.rng.IntN(40)
-	s.log.add("break %d", n)
+	s.log.Printf("break %d", n)
 	switch n {
 	case 0:
 		s.memory.server.DropConnections()

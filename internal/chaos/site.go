@@ -32,14 +32,6 @@ type site struct {
 	away   bool  // it cannot take orders; what changes it hears when it is back
 }
 
-// String is the server with its fault, for reports.
-func (s *site) String() string {
-	if s.turn == nil {
-		return fmt.Sprint(s.index)
-	}
-	return fmt.Sprintf("%d:%s", s.index, s.turn.name)
-}
-
 // build starts the server and what stands before it.
 func (s *site) build() {
 	s.model.change(s.truth, s.rng, 0.7)
@@ -124,7 +116,7 @@ func (s *site) serve(age time.Duration) {
 
 // order has a method of the host called.
 func (s *site) order(method string, arg any) {
-	s.log.add("server %d: order %s %v", s.index, method, arg)
+	s.log.Printf("server %d: order %s %v", s.index, method, arg)
 	must(s.t, s.orders.Call("host."+method, arg, nil))
 }
 

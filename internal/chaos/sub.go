@@ -59,14 +59,7 @@ type holding struct {
 }
 
 func (h holding) String() string {
-	text := h.known.String()
-	if h.known == value {
-		text = fmt.Sprintf("revision %d", h.rev)
-	}
-	if h.stale {
-		text += ", stale"
-	}
-	return text
+	return fmt.Sprintf("%v (revision %d, stale: %v)", h.known, h.rev, h.stale)
 }
 
 // known is what was last told.
@@ -91,7 +84,7 @@ func (s *sub) hear(evs ...client.Event[any]) {
 		if s.over {
 			return // it was stopped while the handler was being called
 		}
-		s.model.log.add("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+		s.model.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
 		if s.told[ev.Name] == nil && s.covers(ev.Name) {
 			s.told[ev.Name] = &told{}
 		}

@@ -1,9 +1,6 @@
 package chaos
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // variant is how client and server of a world talk.
 type variant struct {
@@ -40,18 +37,5 @@ func variantOf(seed uint64, fallback bool) variant {
 }
 
 func (v variant) String() string {
-	words := []string{"sotw", "aggregated", "plaintext"}
-	if v.delta {
-		words[0] = "delta"
-	}
-	if v.perType {
-		words[1] = "per-type"
-	}
-	if v.tls {
-		words[2] = "mtls+jwt"
-	}
-	if v.spares > 0 {
-		words = append(words, fmt.Sprintf("%d servers", 1+v.spares))
-	}
-	return fmt.Sprintf("%s %v", strings.Join(words, " "), v.via)
+	return fmt.Sprintf("delta=%v per-type=%v tls=%v via=%v spares=%d", v.delta, v.perType, v.tls, v.via, v.spares)
 }

@@ -151,7 +151,7 @@ func (w *world) allOut() bool {
 func (w *world) rest() {
 	w.program.probe()
 	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
-	w.log.add("rest with %s: server %d is active", w.broken(), w.used)
+	w.log.Printf("rest: server %d is active", w.used)
 	if w.used == nobody {
 		w.model.use(nobody, false)
 		w.await(false)
@@ -177,12 +177,12 @@ func (s *site) settle() {
 	s.t.Helper()
 	s.model.use(s.index, false)
 	s.await(false)
-	s.log.add("everything changes")
+	s.log.Printf("everything changes")
 	s.refresh()
 	s.await(true)
 	must(s.t, s.program.checkDump())
 	s.model.settle()
-	s.log.add("settled")
+	s.log.Printf("settled")
 }
 
 // patience is how long the program may take to know what the server says, once nothing
