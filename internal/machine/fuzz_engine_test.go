@@ -2,7 +2,6 @@ package machine
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 )
@@ -15,27 +14,10 @@ type simStream struct {
 	state   streamState
 	began   bool // a request was sent
 	writing bool
-	reading bool                    // the next response may be sent
-	doomed  bool                    // the server will end it
-	types   map[string]*simType     // by URL
-	waited  map[typedName]time.Time // since when names were subscribed on incarnations that the client ended
+	reading bool                // the next response may be sent
+	doomed  bool                // the server will end it
+	types   map[string]*simType // by URL
 }
-
-// waiting is since when names are subscribed, by now.
-func (s *simStream) waiting() map[typedName]time.Time {
-	all := maps.Clone(s.waited)
-	for url, sub := range s.types {
-		for name, at := range sub.since {
-			if _, earlier := all[typedName{url, name}]; !earlier {
-				all[typedName{url, name}] = at
-			}
-		}
-	}
-	return all
-}
-
-// typedName is a name of a type.
-type typedName struct{ url, name string }
 
 // lateness is when the chores of the engine, the store and the program are done.
 type lateness uint8
@@ -123,11 +105,13 @@ func (w *world) carry(fx Effects) {
 			w.fail("open %v while the stream is %+v", o.Ref, s)
 		}
 		w.say("open %v", o.Ref)
-		waited := map[typedName]time.Time{}
-		if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
-			waited = s.waiting()
+		types := map[string]*simType{}
+		for url, sub := range s.types {
+			if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
+				types[url] = newSimType(sub.typ, sub.waited)
+			}
 		}
-		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: map[string]*simType{}, waited: waited}
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: types}
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {

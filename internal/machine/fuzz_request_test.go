@@ -20,6 +20,7 @@ type simType struct {
 	typ      *Type
 	begun    bool                 // there was a request
 	since    map[string]time.Time // names that are subscribed, `*` too, and since when
+	waited   map[string]time.Time // the same, with the time on earlier incarnations that the client ended
 	legacy   bool                 // everything is, by a request without names
 	wasWild  bool
 	known    map[string]int // revisions that the client has, by name: 0 if it knows of none, less if it has to be sent one
@@ -32,9 +33,13 @@ type simType struct {
 // of is what the server knows of a type.
 func (s *simStream) of(t *Type) *simType {
 	if s.types[t.URL] == nil {
-		s.types[t.URL] = &simType{typ: t, since: map[string]time.Time{}, known: map[string]int{}}
+		s.types[t.URL] = newSimType(t, map[string]time.Time{})
 	}
 	return s.types[t.URL]
+}
+
+func newSimType(t *Type, waited map[string]time.Time) *simType {
+	return &simType{typ: t, since: map[string]time.Time{}, waited: waited, known: map[string]int{}}
 }
 
 // request has a server take a request, which has to be one that a client may send.
@@ -91,8 +96,10 @@ func (sub *simType) add(now time.Time, name string) {
 		}
 	}
 	delete(sub.known, name)
-	if _, again := sub.since[name]; !again {
-		sub.since[name] = now
+	for _, times := range []map[string]time.Time{sub.since, sub.waited} {
+		if _, again := times[name]; !again {
+			times[name] = now
+		}
 	}
 }
 
@@ -145,6 +152,7 @@ func (w *world) requestSotW(s *simStream, sub *simType, r *testutil.Request, fir
 			sub.add(w.now, name)
 		}
 	}
+	maps.DeleteFunc(sub.waited, func(name string, _ time.Time) bool { return !slices.Contains(names, name) })
 	if sub.newest == "" { // the server compares versions, as long as it has sent none
 		w.resume(s, sub, r.Version())
 	}
@@ -154,11 +162,11 @@ func (w *world) requestSotW(s *simStream, sub *simType, r *testutil.Request, fir
 func (w *world) resume(s *simStream, sub *simType, version string) {
 	st := s.server.stores[sub.typ.URL]
 	clear(sub.known)
-	if sub.due = w.server.FullState || w.server.Polled || version != s.server.version(st.revision); sub.due {
+	if sub.due = w.server.FullState || w.server.Polled || version != s.server.version(len(*st)); sub.due {
 		return
 	}
 	for _, name := range w.names {
-		if r := st.has[name]; sub.subscribes(name) && r.kind != isFailed { // errors are stated anew
+		if r := st.has(name); sub.subscribes(name) && r.kind != isFailed { // errors are stated anew
 			sub.known[name] = r.revision
 		}
 	}
@@ -191,20 +199,21 @@ func (w *world) requestDelta(s *simStream, sub *simType, r *testutil.Request, fi
 		sub.add(w.now, name)
 	}
 	for _, name := range remove {
-		if _, ok := sub.since[name]; !ok && st.given[saying{name, ""}] == 0 { // what was sent unasked may be
+		if _, ok := sub.since[name]; !ok && st.gave(name, "") == 0 { // what was sent unasked may be
 			w.untrue("%q is unsubscribed, which was not subscribed", name)
 		}
 		delete(sub.since, name)
+		delete(sub.waited, name)
 		if delete(sub.known, name); sub.subscribes(name) {
 			sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 		}
 	}
 	for name, version := range versions {
-		if st.given[saying{name, version}] == 0 {
+		if st.gave(name, version) == 0 {
 			w.untrue("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
 		}
-		if sub.known[name] = -1; s.server.version(st.has[name].revision) == version {
-			sub.known[name] = st.has[name].revision
+		if sub.known[name] = -1; st.has(name).version == version {
+			sub.known[name] = st.has(name).revision
 		}
 	}
 }

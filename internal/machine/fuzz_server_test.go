@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,30 +20,26 @@ type simServer struct {
 	stores map[string]*simStore // by type URL
 }
 
-// simStore is what a server has of a type, and has had. A resource that has an alias is there under both names.
-type simStore struct {
-	revision int
-	has      map[string]simResource
-	given    map[saying]int // what was sent, and the first revision that has it
-	gone     map[string]int // the last revision without a resource, by name
-}
+// simStore is what a server has had of a type, the newest last.
+type simStore []*simResource
 
-// saying is a name, and a value or a version of it; "" for any.
-type saying struct{ name, what string }
-
-// simResource is what a server has under a name. The zero value is nothing.
+// simResource is a state of a resource, the first of which is that there is none.
 type simResource struct {
 	name     string // its own
 	kind     resourceKind
-	revision int
+	revision int // counts the states of all resources of the type
+	version  string
 	value    string
 	noise    byte // differs in the bytes and not in the value
 	code     int32
 	ttl      time.Duration
+	sent     bool
 }
 
 // names are its own and its alias; "" if it has none.
-func (r simResource) names() []string { return []string{r.name, aliasOf[r.name]} }
+func (r *simResource) names() []string { return []string{r.name, aliasOf[r.name]} }
+
+func (r *simResource) named(name string) bool { return slices.Contains(r.names(), name) }
 
 type resourceKind uint8
 
@@ -60,13 +55,13 @@ func (k resourceKind) lacks() bool { return k == isGone || k == isFailed }
 func newSimServer(w *world, i int) *simServer {
 	s := &simServer{index: i, stores: map[string]*simStore{}}
 	for _, t := range w.types {
-		s.stores[t.URL] = &simStore{has: map[string]simResource{}, given: map[saying]int{}, gone: map[string]int{}}
+		s.stores[t.URL] = &simStore{}
 	}
 	return s
 }
 
-// version is of one resource, and of all.
-func (s *simServer) version(revision int) string { return fmt.Sprintf("s%d.%d", s.index, revision) }
+// version is that of a type, after some changes, and of the resource that was changed last.
+func (s *simServer) version(changes int) string { return fmt.Sprintf("s%d.%d", s.index, changes) }
 
 var (
 	plainNames      = []string{"a", "b", "c", "d", "e", "f"}
@@ -117,32 +112,40 @@ func (w *world) change() {
 			continue
 		}
 		st, r := s.stores[t.URL], r
-		if was := st.has[r.name]; touched && was.kind == isGood {
-			r = was // the same, in other bytes
+		if was := st.has(r.name); touched && was.kind == isGood {
+			r = *was // the same, in other bytes
 			r.noise++
 		}
-		st.set(r)
-		w.say("server %d has %s: %+v", i, t.URL[20:], st.has[r.name])
+		r.revision, r.sent = len(*st)+1, false
+		r.version = s.version(r.revision)
+		*st = append(*st, &r)
+		w.say("server %d has %s: %+v", i, t.URL[20:], r)
 	}
 }
 
-func (st *simStore) set(r simResource) {
-	st.revision++
-	r.revision = st.revision
-	for _, name := range r.names() {
-		if st.has[name].kind.lacks() {
-			st.gone[name] = st.revision - 1
-		}
-		if st.has[name] = r; r.kind.lacks() {
-			st.gone[name] = st.revision
+// has is what there is under a name now.
+func (st simStore) has(name string) *simResource {
+	for _, r := range slices.Backward(st) {
+		if r.named(name) {
+			return r
 		}
 	}
+	return &simResource{}
 }
 
-// lacked says whether there was no resource of a name at or after a revision.
-func (st *simStore) lacked(name string, revision int) bool {
-	last, ever := st.gone[name]
-	return st.has[name].kind.lacks() || ever && last >= revision
+// gave is the first revision of a value or version that was sent under a name, or of any for ""; 0 if none was.
+func (st simStore) gave(name, what string) int {
+	for _, r := range st {
+		if r.sent && r.named(name) && (what == "" || r.value == what || r.version == what) {
+			return r.revision
+		}
+	}
+	return 0
+}
+
+// lacked says whether there was no resource of a name at or after a revision. At first there was none.
+func (st simStore) lacked(name string, revision int) bool {
+	return revision == 0 || slices.ContainsFunc(st[revision:], func(r *simResource) bool { return r.kind.lacks() && r.named(name) })
 }
 
 // simResponse is one response.
@@ -190,7 +193,7 @@ func (w *world) wants(sub *simType, name string) bool {
 func (w *world) news(st *simStore, sub *simType, name string) bool {
 	_, byName := sub.since[name]
 	revision, told := sub.known[name]
-	switch r := st.has[name]; {
+	switch r := st.has(name); {
 	case !w.wants(sub, name):
 		return false
 	case strings.HasSuffix(name, star): // whether a glob is empty
@@ -203,21 +206,21 @@ func (w *world) news(st *simStore, sub *simType, name string) bool {
 }
 
 // fills says whether a glob has members.
-func (st *simStore) fills(glob string) bool {
-	return slices.ContainsFunc(structuredNames, func(name string) bool { return encloses(glob, name) && !st.has[name].kind.lacks() })
+func (st simStore) fills(glob string) bool {
+	return slices.ContainsFunc(structuredNames, func(name string) bool { return encloses(glob, name) && !st.has(name).kind.lacks() })
 }
 
 // answer says what is news, and in a full state all, and sometimes more.
 func (w *world) answer(s *simStream, sub *simType) {
 	w.serial++
 	st := s.server.stores[sub.typ.URL]
-	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial), version: s.server.version(st.revision), changes: w.changes}
+	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial), version: s.server.version(len(*st)), changes: w.changes}
 	resp := &wire.Response{TypeURL: sub.typ.URL, Nonce: r.nonce}
 	if !w.server.Delta {
 		resp.Version = r.version
 	}
 	for _, name := range slices.Concat(globURLs, w.names) {
-		res, news := st.has[name], w.news(st, sub, name)
+		res, news := st.has(name), w.news(st, sub, name)
 		_, byName := sub.since[name]
 		revision := res.revision
 		switch {
@@ -237,7 +240,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 		case res.kind == isFailed:
 			resp.Errors = append(resp.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: []byte(name)}, Code: res.code, Message: "no"})
 		default:
-			w.add(resp, r, s.server, name)
+			w.add(resp, r, res)
 		}
 		sub.known[name] = revision
 	}
@@ -271,19 +274,12 @@ func (resp said) String() string {
 }
 
 // add adds a resource to a response, once for all its names.
-func (w *world) add(resp *wire.Response, r *simResponse, s *simServer, name string) {
-	st := s.stores[resp.TypeURL]
-	res, version := st.has[name], s.version(st.has[name].revision)
+func (w *world) add(resp *wire.Response, r *simResponse, res *simResource) {
 	if slices.ContainsFunc(resp.Resources, func(e wire.Resource) bool { return decodeName(e.Payload) == res.name }) {
 		return
 	}
-	for _, as := range res.names() {
-		for _, what := range []string{"", version, res.value} {
-			st.given[saying{as, what}] = cmp.Or(st.given[saying{as, what}], res.revision)
-		}
-		if res.kind == isBroken {
-			r.invalid = append(r.invalid, as)
-		}
+	if res.sent = true; res.kind == isBroken {
+		r.invalid = append(r.invalid, res.names()...)
 	}
 	e := wire.Resource{Name: []byte(res.name), TypeURL: []byte(resp.TypeURL), Payload: encodeValue(res.name, res.value, res.noise), HasBody: true}
 	if w.aliases && aliasOf[res.name] != "" {
@@ -291,7 +287,7 @@ func (w *world) add(resp *wire.Response, r *simResponse, s *simServer, name stri
 	}
 	e.HasTTL, e.TTL = res.ttl > 0, res.ttl
 	if w.server.Delta {
-		e.Version = []byte(version)
+		e.Version = []byte(res.version)
 	} else if r.sub.typ.NameField != 0 && !e.HasTTL && e.Attributes == nil {
 		e.Name = nil // it is not wrapped
 	}

@@ -59,7 +59,7 @@ func (w *world) keep(k Keep) {
 			delete(s, c.Name)
 			continue
 		}
-		if gave := w.servers[c.Server].stores[k.TypeURL].given[saying{c.Name, value}]; !c.Complete && (gave == 0 || isBad(value)) {
+		if !c.Complete && (w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) == 0 || isBad(value)) {
 			w.untrue("LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
 		}
 		w.put(k.Source, k.TypeURL, c)

@@ -101,12 +101,12 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 			return w.impossibleStale(k, n)
 		}
 		value := n.Value.(string)
-		switch revision := st.given[saying{n.Name, value}]; {
+		switch revision := st.gave(n.Name, value); {
 		case revision == 0 || isBad(value):
 			return "a value that the server never gave, or that the program refuses"
 		case k.held() && !k.stale && k.value == value && !w.aliases: // in other bytes it may be news for one name of two
 			return "WATCH-4: the same value is told again"
-		case k.held() && !k.stale && k.server == n.Server && revision < st.given[saying{n.Name, k.value}]:
+		case k.held() && !k.stale && k.server == n.Server && revision < st.gave(n.Name, k.value):
 			return "a value that is older than the one that is held"
 		}
 	case NoticeDoesNotExist:
@@ -130,12 +130,11 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 	if s.ref != n.Stream || sub == nil {
 		sub = &simType{} // of an earlier incarnation
 	}
-	since := sub.since[n.Name]
-	waited, earlier := s.waited[typedName{n.TypeURL, n.Name}]
+	since, waited := sub.since[n.Name], sub.waited[n.Name]
 	for _, other := range w.streams { // while the active server has no stream, another one's silence counts
 		if sub := other.types[n.TypeURL]; s.state != up && other.state == up && sub != nil {
 			if at, ok := sub.since[n.Name]; ok && at.Before(since) {
-				since = at
+				since, waited = at, at
 			}
 		}
 	}
@@ -145,15 +144,11 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 			return "TTL-1: nothing has a time to live"
 		}
 	case n.Reason != ReasonTimeout:
-		st, from := w.servers[n.Server].stores[n.TypeURL], 0
-		if k.kept { // the time runs on when another server becomes active
-			st = w.servers[k.server].stores[n.TypeURL]
-		} else if k.held() && k.server == n.Server {
-			from = st.given[saying{n.Name, k.value}]
-		}
+		st := w.servers[n.Server].stores[n.TypeURL]
 		silence := n.Reason == ReasonAbsent && (w.server.Delta || k.stale) // on members whose versions were withheld, or that are the store's
 		beside := structured(n.Name) && w.beside(sw)                       // of the wildcard, whose full state lacks it
-		if !silence && !beside && !st.lacked(n.Name, from) {
+		given := k.held() && !k.kept && k.server == n.Server
+		if given && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
 	case k.kept: // for a while, which is over
@@ -161,8 +156,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
 		return "silence takes a value away"
-	case sw.began.Before(since) && !sub.wasWild && w.now.Sub(since) < period &&
-		!(earlier && w.now.Sub(since) >= period/4 && w.now.Sub(waited) >= period):
+	case sw.began.Before(since) && !sub.wasWild && (w.now.Sub(since) < period/4 || w.now.Sub(waited) < period):
 		return "DNE-1: the timer fires early"
 	}
 	return ""
@@ -171,7 +165,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 // confirmed says that another server gave the value that a watch was told, which is no event.
 func (w *world) confirmed(n Notice, k *told) bool {
 	return slices.ContainsFunc(w.servers, func(sv *simServer) bool {
-		return sv.index != n.Server && sv.stores[n.TypeURL].given[saying{n.Name, k.value}] > 0
+		return sv.index != n.Server && sv.stores[n.TypeURL].gave(n.Name, k.value) > 0
 	})
 }
 
@@ -229,7 +223,7 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		if from == nil {
 			continue
 		}
-		if r := from.stores[sw.Type.URL].has[name]; !w.agrees(sw, name, r) {
+		if r := from.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
 			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.of(name), from.index, r)
 		}
 		if why := w.keptWrongly(sw, name); why != "" {
