@@ -23,42 +23,38 @@ type Counters struct {
 
 // Counters are the counts so far.
 func (m *ManagementServer) Counters() Counters {
-	c, _ := m.counts.read()
-	return c
+	return m.counts.read()
 }
 
 // Await waits until ok is true of the counters, and returns them. It calls ok after each change.
 // The error is that of ctx.
 func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
-	return m.counts.await(ctx, ok)
+	return m.counts.until(ctx, ok)
 }
 
 // counter is a set of counters whose changes can be waited for.
 type counter struct {
+	change
 	mu     sync.Mutex
 	counts Counters
-	change gate // closed while somebody waits for one
 }
 
-func (c *counter) read() (Counters, <-chan struct{}) {
+func (c *counter) read() Counters {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.counts, c.change.close()
+	return c.counts
 }
 
-// await waits until ok, which it calls at first and after each change.
-func (c *counter) await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
-	for {
-		now, changed := c.read()
-		if ok(now) {
-			return now, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return now, fmt.Errorf("counters are %+v: %w", now, ctx.Err())
-		}
+// until waits until ok, which it calls at first and after each change.
+func (c *counter) until(ctx context.Context, ok func(Counters) bool) (now Counters, err error) {
+	err = c.await(ctx, nil, func() bool {
+		now = c.read()
+		return ok(now)
+	})
+	if err != nil {
+		err = fmt.Errorf("counters are %+v: %w", now, err)
 	}
+	return now, err
 }
 
 // update changes the counters and gives the number of streams opened.
@@ -66,12 +62,9 @@ func (c *counter) update(change func(*Counters)) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.counts)
-	c.change.open()
+	c.happened()
 	return c.counts.Streams
 }
-
-// noteChange wakes those who wait, though nothing was counted.
-func (c *counter) noteChange() { c.update(func(*Counters) {}) }
 
 // count counts a request.
 func (r *Request) count(c *Counters) {

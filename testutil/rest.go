@@ -47,10 +47,10 @@ type RESTServer struct {
 	served sync.WaitGroup // the listener
 
 	polls feed[*RESTPoll]
+	news  change // of the snapshot
 
 	mu       sync.Mutex
 	snapshot *cache.Snapshot     // nil until set
-	news     gate                // closed while a poll waits for the next one
 	asked    map[string][]string // by the last poll of each path that was answered in full
 	answer   http.HandlerFunc    // in place of the server's own; nil if there is none
 	open     map[net.Conn]http.ConnState
@@ -218,6 +218,6 @@ func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	defer s.mu.Unlock()
 	s.snapshot = snapshot
 	clear(s.asked)
-	s.news.open()
+	s.news.happened()
 	return nil
 }

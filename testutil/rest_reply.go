@@ -1,10 +1,10 @@
 package testutil
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
@@ -32,42 +32,34 @@ func (s *RESTServer) reply(w http.ResponseWriter, r *http.Request, p *RESTPoll) 
 		http.Error(w, "not a DiscoveryRequest", http.StatusBadRequest)
 		return
 	}
-	deadline := time.NewTimer(s.config.Hold)
-	defer deadline.Stop()
-	for {
-		resp, code, changed := s.look(p)
-		if code != http.StatusNotModified {
-			s.write(w, resp, code)
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			w.WriteHeader(code)
-			return
-		case <-r.Context().Done():
-			return
-		}
-	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.config.Hold)
+	defer cancel()
+	var resp *discoveryv3.DiscoveryResponse
+	code := http.StatusNotModified
+	_ = s.news.await(ctx, nil, func() bool { // an error is that there was no news
+		resp, code = s.look(p)
+		return code != http.StatusNotModified
+	})
+	s.write(w, resp, code)
 }
 
 // look gives the answer of the moment.
-func (s *RESTServer) look(p *RESTPoll) (resp *discoveryv3.DiscoveryResponse, code int, changed <-chan struct{}) {
+func (s *RESTServer) look(p *RESTPoll) (*discoveryv3.DiscoveryResponse, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	url, ok := restTypes()[p.Path]
 	switch {
 	case s.snapshot == nil:
-		return nil, http.StatusInternalServerError, nil
+		return nil, http.StatusInternalServerError
 	case !ok:
-		return nil, http.StatusNotFound, nil
+		return nil, http.StatusNotFound
 	}
 	asked := p.Request.GetResourceNames()
 	if p.Request.GetVersionInfo() == s.snapshot.GetVersion(url) && (s.config.ByVersion || slices.Equal(asked, s.asked[p.Path])) {
-		return nil, http.StatusNotModified, s.news.close()
+		return nil, http.StatusNotModified
 	}
 	s.asked[p.Path] = asked
-	return restResponse(s.snapshot, url, asked), http.StatusOK, nil
+	return restResponse(s.snapshot, url, asked), http.StatusOK
 }
 
 // restResponse holds what is asked for, or everything of a type that is always told whole.
@@ -84,7 +76,11 @@ func restResponse(from *cache.Snapshot, url string, asked []string) *discoveryv3
 }
 
 func (s *RESTServer) write(w http.ResponseWriter, resp *discoveryv3.DiscoveryResponse, code int) {
-	if resp == nil {
+	switch {
+	case code == http.StatusNotModified:
+		w.WriteHeader(code)
+		return
+	case resp == nil:
 		http.Error(w, http.StatusText(code), code)
 		return
 	}

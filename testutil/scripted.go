@@ -47,9 +47,11 @@ type Server struct {
 	mu      sync.Mutex
 	opened  int  // streams so far
 	refuse  bool // new connections are refused
-	hold    gate // of new connections
+	hold    bool // they hang
 	conns   map[*serverConn]struct{}
 	current *generation // which gets new connections
+
+	admitting change // of refuse or hold
 }
 
 // Option is an option of [NewServer] and [ListenServer].
@@ -165,7 +167,7 @@ func InMemory(servers ...*Server) grpc.DialOption {
 // and [ErrServerClosed].
 func (s *Server) Accept(ctx context.Context) (*Stream, error) {
 	st, err := s.streams.next(ctx, s.ctx.Done())
-	if errors.Is(err, errFeedOver) {
+	if errors.Is(err, errOver) {
 		err = ErrServerClosed
 	}
 	if err != nil {

@@ -58,11 +58,8 @@ func (s *Server) SetRefuse(refuse bool) {
 func (s *Server) SetHoldDial(hold bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if hold {
-		s.hold.close()
-	} else {
-		s.hold.open()
-	}
+	s.hold = hold
+	s.admitting.happened()
 }
 
 // DropConnections cuts all connections without a word: with a reset over TCP, with an end
@@ -140,22 +137,18 @@ func (s *Server) admit(conn net.Conn) {
 
 // enter waits while connections are on hold and says whether one may come in.
 func (s *Server) enter(ctx context.Context) error {
-	for {
+	refused := false
+	err := s.admitting.await(ctx, s.ctx.Done(), func() bool {
 		s.mu.Lock()
-		hold, refuse := s.hold.opened, s.refuse
-		s.mu.Unlock()
-		switch {
-		case refuse:
-			return errRefused
-		case hold == nil:
-			return nil
-		}
-		select {
-		case <-hold:
-		case <-s.ctx.Done():
-			return ErrServerClosed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		defer s.mu.Unlock()
+		refused = s.refuse
+		return refused || !s.hold
+	})
+	switch {
+	case errors.Is(err, errOver):
+		return ErrServerClosed
+	case err == nil && refused:
+		return errRefused
 	}
+	return err
 }

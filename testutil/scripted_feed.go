@@ -7,42 +7,72 @@ import (
 	"sync"
 )
 
-// gate is waited at while it is closed. Its owner's mutex guards it; who waits does not hold that, and so
+// change lets goroutines wait for a change of something that others guard. Who waits holds no mutex, and so
 // lets fake time pass.
-type gate struct {
-	opened chan struct{} // nil while it is open; closed when it opens
+type change struct {
+	mu   sync.Mutex
+	next chan struct{} // closed by the next change; nil while nobody waits
 }
 
-// close closes the gate, and gives what is closed when it opens.
-func (g *gate) close() <-chan struct{} {
-	if g.opened == nil {
-		g.opened = make(chan struct{})
-	}
-	return g.opened
-}
-
-func (g *gate) open() {
-	if g.opened != nil {
-		close(g.opened)
-		g.opened = nil
+// happened wakes those who wait.
+func (c *change) happened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
 	}
 }
 
-var errFeedOver = errors.New("nothing more will come")
+// coming is closed by the next change.
+func (c *change) coming() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+// errOver is the error of a wait for what comes no more.
+var errOver = errors.New("nothing more will come")
+
+// await waits until ok, which it calls at first, after each change, and once more when over is closed.
+func (c *change) await(ctx context.Context, over <-chan struct{}, ok func() bool) error {
+	if ok() {
+		return nil
+	}
+	for {
+		next := c.coming()
+		if ok() {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-over:
+			if ok() {
+				return nil
+			}
+			return errOver
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // feed is a list that only grows, and from which each item can be taken once, in order.
 type feed[T any] struct {
 	mu    sync.Mutex
 	items []T
 	taken int
-	empty gate // closed while somebody waits for an item
+	grown change
 }
 
 func (f *feed[T]) add(item T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.items = append(f.items, item)
-	f.empty.open()
+	f.grown.happened()
 }
 
 func (f *feed[T]) all() []T {
@@ -51,34 +81,17 @@ func (f *feed[T]) all() []T {
 	return slices.Clone(f.items)
 }
 
-// take gives the next item, or else a channel that is closed when there is one.
-func (f *feed[T]) take() (item T, ok bool, grown <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.taken < len(f.items) {
+// next waits for an item. What came before over was closed is still given.
+func (f *feed[T]) next(ctx context.Context, over <-chan struct{}) (item T, err error) {
+	err = f.grown.await(ctx, over, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.taken == len(f.items) {
+			return false
+		}
 		item = f.items[f.taken]
 		f.taken++
-		return item, true, nil
-	}
-	return item, false, f.empty.close()
-}
-
-// next waits for an item. What came before over was closed is still given.
-func (f *feed[T]) next(ctx context.Context, over <-chan struct{}) (T, error) {
-	for {
-		item, ok, grown := f.take()
-		if ok {
-			return item, nil
-		}
-		select {
-		case <-grown:
-		case <-over:
-			if item, ok, _ = f.take(); ok {
-				return item, nil
-			}
-			return item, errFeedOver
-		case <-ctx.Done():
-			return item, ctx.Err()
-		}
-	}
+		return true
+	})
+	return item, err
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -37,8 +37,8 @@ type Stream struct {
 	ctx context.Context         // done when the stream is over
 	end context.CancelCauseFunc // with errEnded for nil
 
-	mu      sync.Mutex
-	reading gate
+	stopped atomic.Bool // reading
+	resumed change
 }
 
 // errEnded is the cause of the end of a stream that was ended with status OK.
@@ -64,7 +64,7 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 // and, after the last request, [ErrStreamOver].
 func (st *Stream) Next(ctx context.Context) (*Request, error) {
 	r, err := st.requests.next(ctx, st.Done())
-	if errors.Is(err, errFeedOver) {
+	if errors.Is(err, errOver) {
 		err = st.overError()
 	}
 	if err != nil {
@@ -134,17 +134,12 @@ func (st *Stream) Err() error {
 // StopReading leaves requests unread from now on, so that the client's sends block once
 // the flow-control window is full (64 KiB, if nothing else is asked of grpc). No request
 // is recorded until ResumeReading; one may already have been read, and waits.
-func (st *Stream) StopReading() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.reading.close()
-}
+func (st *Stream) StopReading() { st.stopped.Store(true) }
 
 // ResumeReading ends what StopReading began.
 func (st *Stream) ResumeReading() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.reading.open()
+	st.stopped.Store(false)
+	st.resumed.happened()
 }
 
 func (st *Stream) isOver() bool { return st.ctx.Err() != nil }
@@ -182,15 +177,6 @@ func (st *Stream) read() {
 
 // pass waits while reading is stopped, and says whether the stream goes on.
 func (st *Stream) pass() bool {
-	st.mu.Lock()
-	resumed := st.reading.opened
-	st.mu.Unlock()
-	if resumed != nil {
-		select {
-		case <-resumed:
-			return st.pass()
-		case <-st.Done():
-		}
-	}
-	return !st.isOver()
+	err := st.resumed.await(st.ctx, nil, func() bool { return !st.stopped.Load() })
+	return err == nil && !st.isOver()
 }

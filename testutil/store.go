@@ -77,14 +77,13 @@ func (s *Store) Hold(on bool) {
 
 // Counters are the counts so far.
 func (s *Store) Counters() Counters {
-	c, _ := s.counts.read()
-	return c
+	return s.counts.read()
 }
 
 // Await waits until ok, which is asked at first and then after each change in what the
 // other methods tell: streams, requests, responses, and what was set. ok may call the store's
 // methods. The error is that of ctx.
 func (s *Store) Await(ctx context.Context, ok func() bool) error {
-	_, err := s.counts.await(ctx, func(Counters) bool { return ok() })
+	_, err := s.counts.until(ctx, func(Counters) bool { return ok() })
 	return err
 }

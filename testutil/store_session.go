@@ -139,7 +139,7 @@ func (x *session) next() proto.Message {
 			return m
 		}
 	}
-	x.store.counts.noteChange() // what was looked at and found to be nothing is settled now
+	x.store.counts.happened() // what was looked at and found to be nothing is settled now
 	return nil
 }
 
@@ -189,5 +189,5 @@ func (s *Store) touch(typeURL string) {
 			x.poke()
 		}
 	}
-	s.counts.noteChange()
+	s.counts.happened()
 }
