@@ -140,6 +140,7 @@ func TestPick(t *testing.T) {
 // told has a subscription hear events, and gives what the model finds wrong with that.
 func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
 	s := newSub(m, 1, f, 0, []string{name})
+	m.subs[s] = struct{}{}
 	s.hear(evs...)
 	return m.faults, s.differencesLocked(true)
 }
@@ -268,12 +269,13 @@ func TestModelAllowsAbsence(t *testing.T) {
 
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
-	w := &world{log: newJournal(t), used: 2}
+	w := &world{log: newJournal(t), model: newModel(variant{spares: 2}, nil)}
+	w.model.use(2, false)
 	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
 	w.sites[0].turn = &turn{}
 	w.sites[0].end()
-	if w.sites[0].turn != nil || w.used != 0 {
-		t.Errorf("server %d is used", w.used)
+	if w.sites[0].turn != nil || w.model.active != 0 {
+		t.Errorf("server %d is active", w.model.active)
 	}
 }
 

@@ -167,7 +167,7 @@ func (s *site) end() {
 // goesTo notes that the program may go to a server from now on. It no longer stands by at silent servers
 // after that: when it goes on it comes to them, and waits there.
 func (w *world) goesTo(server int) {
-	w.used = min(w.used, server)
+	w.model.use(min(w.model.active, server), false)
 	for _, s := range w.sites[server+1:] {
 		if s.silent {
 			s.silent, s.turn.out = false, false
@@ -363,7 +363,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 // hushed has a server that is out of reach be reached again if the program was seen to use one after
 // it, and read what it is asked, and say nothing.
 func hushed(s *site) {
-	if s.used > s.index {
+	if s.model.active > s.index {
 		s.silent = true
 		s.order("Be", Mood{Hush: true})
 		must(s.t, s.proxy.Refuse(false))

@@ -15,11 +15,11 @@ type model struct {
 	log *journal
 
 	mu       sync.Mutex
-	truths   []*truth // of the servers in order of priority
-	said     []*fact  // by revision: whose it is
-	active   int      // whose word counts at rest; nobody if none can be reached
-	recalled bool     // nobody can, and a store has all that the first had said
-	subs     map[*sub]struct{}
+	truths   []*truth          // of the servers in order of priority
+	said     []*fact           // by revision: whose it is
+	active   int               // whose word counts at rest, or one before it that answers again; nobody if none can be reached
+	recalled bool              // nobody can, and a store has all that the first had said
+	subs     map[*sub]struct{} // that were not stopped
 	faults   []string
 }
 

@@ -91,9 +91,6 @@ func (p *program) close() {
 		return
 	}
 	p.model.mu.Lock()
-	for s := range p.model.subs {
-		s.over = true
-	}
 	clear(p.model.subs)
 	p.model.mu.Unlock()
 	err := p.client.Close()
@@ -239,7 +236,6 @@ func (p *program) stopAll() {
 
 func (p *program) end(s *sub) {
 	p.model.mu.Lock()
-	s.over = true
 	delete(p.model.subs, s)
 	p.model.mu.Unlock()
 	p.model.log.Printf("%v stops", s)

@@ -18,7 +18,6 @@ type sub struct {
 	on    interface{ Stop() }
 	set   *client.Set      // the same, if it is a set
 	told  map[string]*told // of each name that is subscribed to, all among them, and of each member
-	over  bool
 }
 
 // form is how the program subscribes.
@@ -81,7 +80,7 @@ func (s *sub) hear(evs ...client.Event[any]) {
 	s.model.mu.Lock()
 	defer s.model.mu.Unlock()
 	for _, ev := range evs {
-		if s.over {
+		if _, on := s.model.subs[s]; !on {
 			return // it was stopped while the handler was being called
 		}
 		s.model.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)

@@ -32,7 +32,6 @@ type world struct {
 
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
-	used     int      // the active server of the last rest, or one before it that answers again
 }
 
 // newWorld makes a world for the length of a test; if that fails it is told how it came to it.
@@ -150,14 +149,14 @@ func (w *world) allOut() bool {
 // all servers are asked for what they should be.
 func (w *world) rest() {
 	w.program.probe()
-	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
-	w.log.Printf("rest: server %d is active", w.used)
-	if w.used == nobody {
+	first := slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
+	w.log.Printf("rest: server %d is active", first)
+	if first == nobody {
 		w.model.use(nobody, false)
 		w.await(false)
 		return
 	}
-	active := w.sites[w.used]
+	active := w.sites[first]
 	active.settle()
 	for _, s := range w.sites {
 		if s.deaf {
