@@ -3,7 +3,6 @@ package testutil
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,15 +71,11 @@ func BeginFile(path string, data []byte, n int) (finish func() error, err error)
 // ConfigMap is a directory that changes as a Kubernetes volume of a ConfigMap or Secret
 // does: each file is a symbolic link through the link ..data, which is swapped for one to
 // another directory when any of them changed. Not safe for concurrent use.
-type ConfigMap struct {
-	dir     string
-	swaps   int
-	current string // where ..data leads; "" before the first
-}
+type ConfigMap struct{ dir string }
 
 // NewConfigMap makes the volume in a directory, which must exist.
 func NewConfigMap(dir string, files map[string][]byte) (*ConfigMap, error) {
-	m := &ConfigMap{dir: dir}
+	m := &ConfigMap{dir}
 	if err := m.Set(files); err != nil {
 		return nil, fmt.Errorf("config map: %w", err)
 	}
@@ -92,54 +87,32 @@ func (m *ConfigMap) Path(name string) string { return filepath.Join(m.dir, name)
 
 // Set replaces all files at once. Links to those that are no more are removed after that.
 func (m *ConfigMap) Set(files map[string][]byte) error {
-	m.swaps++
-	next := fmt.Sprintf("..2000_01_01_00_00_00.%d", m.swaps)
-	if err := os.Mkdir(m.Path(next), 0o755); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.WriteFile(filepath.Join(m.dir, next, name), files[name], 0o644); err != nil {
-			return err
-		}
-	}
-	if err := m.swap(next); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err := os.Symlink(filepath.Join("..data", name), m.Path(name))
-		if err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-	}
-	old := m.current
-	m.current = next
-	if old == "" {
-		return nil
-	}
-	return m.clean(old, files)
-}
-
-// swap has ..data lead to another directory, in one step.
-func (m *ConfigMap) swap(to string) error {
-	if err := os.Symlink(to, m.Path("..data_tmp")); err != nil {
-		return err
-	}
-	return os.Rename(m.Path("..data_tmp"), m.Path("..data"))
-}
-
-// clean removes what nothing leads to any more.
-func (m *ConfigMap) clean(old string, files map[string][]byte) error {
-	was, err := os.ReadDir(m.Path(old))
+	old, _ := os.Readlink(m.Path("..data")) // there is none at first
+	links, _ := os.ReadDir(m.Path("..data"))
+	next, err := os.MkdirTemp(m.dir, "..2000_01_01_00_00_00.")
 	if err != nil {
 		return err
 	}
-	for _, e := range was {
-		if _, ok := files[e.Name()]; ok {
-			continue
-		}
-		if err := os.Remove(m.Path(e.Name())); err != nil {
-			return err
+	for name, data := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(next, name), data, 0o644))
+	}
+	err = errors.Join(err, os.Symlink(filepath.Base(next), m.Path("..data_tmp")))
+	if err != nil {
+		return err
+	}
+	err = os.Rename(m.Path("..data_tmp"), m.Path("..data"))
+	for name := range files {
+		if !slices.ContainsFunc(links, func(e os.DirEntry) bool { return e.Name() == name }) {
+			err = errors.Join(err, os.Symlink(filepath.Join("..data", name), m.Path(name)))
 		}
 	}
-	return os.RemoveAll(m.Path(old))
+	for _, e := range links {
+		if _, ok := files[e.Name()]; !ok {
+			err = errors.Join(err, os.Remove(m.Path(e.Name())))
+		}
+	}
+	if old != "" {
+		err = errors.Join(err, os.RemoveAll(m.Path(old)))
+	}
+	return err
 }

@@ -108,8 +108,8 @@ func TestConfigMap(t *testing.T) {
 	if !os.SameFile(link, same) || link.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link of a is another: %v, %v", link.Mode(), same.Mode())
 	}
-	want := []string{"..2000_01_01_00_00_00.2", "..data", "a", "c"}
-	if got := entryNames(t, dir); !slices.Equal(got, want) {
+	want := []string{"..data", "a", "c"} // after the directory that has them
+	if got := entryNames(t, dir); len(got) != 4 || !slices.Equal(got[1:], want) {
 		t.Errorf("files %q, want %q", got, want)
 	}
 	if _, err := NewConfigMap(filepath.Join(dir, "none"), nil); err == nil {
