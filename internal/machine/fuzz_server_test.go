@@ -155,7 +155,6 @@ type simResponse struct {
 	version, nonce string
 	invalid        []string // that the program refuses
 	twice          bool     // it has one twice
-	changes        int      // of what was watched until then
 }
 
 // respond sends a response, if there may be one.
@@ -214,7 +213,7 @@ func (st simStore) fills(glob string) bool {
 func (w *world) answer(s *simStream, sub *simType) {
 	w.serial++
 	st := s.server.stores[sub.typ.URL]
-	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial), version: s.server.version(len(*st)), changes: w.changes}
+	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial), version: s.server.version(len(*st))}
 	resp := &wire.Response{TypeURL: sub.typ.URL, Nonce: r.nonce}
 	if !w.server.Delta {
 		resp.Version = r.version

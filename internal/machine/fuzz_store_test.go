@@ -92,7 +92,7 @@ func (w *world) impossibleStale(k *told, n Notice) string {
 		return "LKG-3: a stale value that the program refuses"
 	case k.kind == NoticeUpdated && !k.stale:
 		return "LKG-8: a stale value in place of a server's"
-	case k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout && k.reason != ReasonTTL:
+	case k.kind == NoticeDoesNotExist:
 		return "LKG-5: a stale value of what a server said is gone"
 	}
 	return ""
@@ -104,11 +104,11 @@ func (w *world) keptWrongly(sw *simWatch, name string) string {
 		return "" // it was maybe kept as the wildcard's, before it was the other source's
 	}
 	k, stored := sw.of(name), w.shelf(int(sw.Source), sw.Type.URL)[name]
-	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout && k.reason != ReasonTTL
+	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout
 	switch value := decodeValue(stored.Raw); {
 	case k.held() && !k.stale && value != k.value:
 		return fmt.Sprintf("LKG-1: %s: %+v is held, and %q is kept", name, k, value)
-	case value != "" && (gone || k.kind == 0 && name != sw.Name && sw.synced()):
+	case value != "" && (gone || k.kind == 0 && sw.synced()):
 		return fmt.Sprintf("LKG-5: %s: %+v is told, and %q is kept", name, k, value)
 	}
 	return ""

@@ -123,7 +123,6 @@ func (w *world) start() {
 	}
 	sw := &simWatch{Watch: watch, began: w.now, told: map[string]*told{}}
 	watch.Owner = sw
-	w.changes++
 	w.watches = append(w.watches, sw)
 	w.say("start %s explicit %v", sw.label(), watch.Explicit)
 	w.push(Start{watch})
@@ -131,7 +130,6 @@ func (w *world) start() {
 
 func (w *world) stop(i int) {
 	sw := w.watches[i]
-	w.changes++
 	w.watches = slices.Delete(w.watches, i, i+1)
 	w.say("stop %s", sw.label())
 	w.push(Stop{sw.Watch})

@@ -38,7 +38,6 @@ type world struct {
 	spared  map[string]bool            // names that a guard has kept though a server does not speak of them
 	shelves map[string]map[string]Kept // what the store has, by source and type, and by name
 	kept    map[string]bool            // what it has had: types, names and values
-	changes int                        // of what is watched, ever
 	serial  int                        // of what servers make
 	lazy    lateness
 	log     []func() string

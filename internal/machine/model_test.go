@@ -42,7 +42,7 @@ type told struct {
 	stale   bool // it is the store's word
 	kept    bool // it was told to be kept though it is deleted
 	reason  Reason
-	server  int // that said it; of what is kept, that it is deleted
+	server  int // that said it
 	ambient *Fault
 }
 
@@ -84,7 +84,7 @@ func (k *told) hear(n Notice) {
 	if n.Kind == NoticeAmbient {
 		k.ambient = n.Fault
 		if n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept) {
-			k.kept, k.server = true, n.Server
+			k.kept = true
 		}
 		return
 	}
@@ -131,13 +131,6 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		sub = &simType{} // of an earlier incarnation
 	}
 	since, waited := sub.since[n.Name], sub.waited[n.Name]
-	for _, other := range w.streams { // while the active server has no stream, another one's silence counts
-		if sub := other.types[n.TypeURL]; s.state != up && other.state == up && sub != nil {
-			if at, ok := sub.since[n.Name]; ok && at.Before(since) {
-				since, waited = at, at
-			}
-		}
-	}
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
@@ -145,13 +138,13 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		}
 	case n.Reason != ReasonTimeout:
 		st := w.servers[n.Server].stores[n.TypeURL]
-		silence := n.Reason == ReasonAbsent && (w.server.Delta || k.stale) // on members whose versions were withheld, or that are the store's
-		beside := structured(n.Name) && w.beside(sw)                       // of the wildcard, whose full state lacks it
+		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
+		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
 		given := k.held() && !k.kept && k.server == n.Server
 		if given && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
-	case k.kept: // for a while, which is over
+	case k.kept: // for a while, which is over, also when another server becomes active
 	case k.held() && k.stale && !collected && !w.full(sw.Type):
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
@@ -254,7 +247,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	case member: // the error is for who asks by name
 		ok = !held || k.knows() || partial
 	default:
-		ok = k.kind == NoticeFailed || w.beside(sw) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
+		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
 	silent := w.endless(sw) && r.kind != isBroken && (!held || k.stale || len(w.servers) > 1)
 	return ok || silent || absent && w.mortal || held && w.spared[sw.Type.URL+name] // TTL-2: what was held before may have ended
@@ -278,10 +271,9 @@ func (w *world) endless(sw *simWatch) bool {
 	return sw.Patient || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
 }
 
-// beside says that a server may not know that what a watch covers is wanted: everything is.
-func (w *world) beside(sw *simWatch) bool {
-	isStar := func(other *simWatch) bool { return other.Type == sw.Type && other.Name == star }
-	return !w.server.Delta && (isStar(sw) || slices.ContainsFunc(w.watches, isStar))
+// beside says that a server may not know that a name of a type is wanted: everything is.
+func (w *world) beside(t *Type) bool {
+	return !w.server.Delta && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == t && sw.Name == star })
 }
 
 // checkEmpty: nothing is left when nothing is watched.
