@@ -45,7 +45,7 @@ const most = 30
 // harness needs: short waits, a journal, counts.
 func newProgram(t testing.TB, config client.Config, m *model) *program {
 	p := &program{t: t, model: m}
-	config.Logger = slog.New(slog.NewTextHandler(m.log.Writer(), nil))
+	config.Logger = slog.New(slog.NewTextHandler(m.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
 		return backoff.NewExponentialBackOff(
@@ -54,23 +54,16 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
-	config.Trace = &client.Trace{
-		StreamUp: func(s client.StreamInfo) {
-			p.came.Add(1)
-			p.stood(s, +1)
-			m.log.Printf("stream %d %s to %s up", s.ID, s.Type, s.Server)
-		},
-		StreamDown: func(s client.StreamInfo, err error) {
-			p.stood(s, -1)
-			m.log.Printf("stream %d %s to %s down: %v", s.ID, s.Type, s.Server, err)
-		},
-		Request: func(r client.RequestInfo) {
-			m.log.Printf("request %s: %d bytes on stream %d", r.Type, r.Size, r.Stream.ID)
-		},
-		NACK: func(a client.AnswerInfo) { m.log.Printf("NACK %s nonce %q: %v", a.Type, a.Nonce, a.Err) },
-		Response: func(r client.ResponseInfo) {
-			m.log.Printf("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
-		},
+	config.Trace = client.LogTrace(config.Logger)
+	up, down := config.Trace.StreamUp, config.Trace.StreamDown
+	config.Trace.StreamUp = func(s client.StreamInfo) {
+		p.came.Add(1)
+		p.stood(s, +1)
+		up(s)
+	}
+	config.Trace.StreamDown = func(s client.StreamInfo, err error) {
+		p.stood(s, -1)
+		down(s, err)
 	}
 	p.config = config
 	p.open()
