@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,10 +17,10 @@ type TCPProxy struct {
 	addr    string
 	anchor  []net.Conn     // holds the port of TCP
 	wg      sync.WaitGroup // the acceptor and all goroutines of connections
+	delay   atomic.Int64   // a time.Duration
 
 	mu        sync.Mutex
 	target    string
-	delay     time.Duration
 	blackhole bool
 	closed    bool
 	listener  net.Listener // nil while connections are refused
@@ -88,11 +89,7 @@ func (p *TCPProxy) SetTarget(target string) {
 
 // Delay makes whatever is read from now on, in either direction, arrive d later. It does
 // not lower the throughput, and nothing overtakes. 0, as at first, forwards at once.
-func (p *TCPProxy) Delay(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.delay = d
-}
+func (p *TCPProxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 // Blackhole makes the network silent, as a firewall that forgot its connections or a host
 // that lost its power: connections stay open and are accepted, but nothing that is sent
@@ -198,22 +195,16 @@ func (p *TCPProxy) add(client net.Conn) {
 		client.Close()
 		return
 	}
-	c := newProxyConn(client)
+	c := newProxyConn(client, &p.delay)
 	if p.blackhole {
 		c.silence()
 	}
 	p.conns[c] = struct{}{}
 	target := p.target
 	p.wg.Go(func() {
-		c.run(target, p.currentDelay)
+		c.run(target)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.conns, c)
 	})
-}
-
-func (p *TCPProxy) currentDelay() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.delay
 }

@@ -15,6 +15,7 @@ import (
 type proxyConn struct {
 	client net.Conn
 	silent atomic.Bool     // what is read is dropped, from now on
+	delay  *atomic.Int64   // of the proxy
 	ctx    context.Context // done when the connection is to end
 	cancel context.CancelFunc
 
@@ -22,16 +23,16 @@ type proxyConn struct {
 	server net.Conn // nil before it is dialled
 }
 
-func newProxyConn(client net.Conn) *proxyConn {
+func newProxyConn(client net.Conn, delay *atomic.Int64) *proxyConn {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &proxyConn{client: client, ctx: ctx, cancel: cancel}
+	return &proxyConn{client: client, delay: delay, ctx: ctx, cancel: cancel}
 }
 
 func (c *proxyConn) silence() { c.silent.Store(true) }
 
 // run forwards in both directions until both sides have ended, one has failed, or the
 // connection is closed.
-func (c *proxyConn) run(target string, delay func() time.Duration) {
+func (c *proxyConn) run(target string) {
 	defer c.close(false)
 	if c.silent.Load() {
 		c.drain(c.client)
@@ -43,8 +44,8 @@ func (c *proxyConn) run(target string, delay func() time.Duration) {
 		return
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { c.forward(server, c.client, delay) })
-	wg.Go(func() { c.forward(c.client, server, delay) })
+	wg.Go(func() { c.forward(server, c.client) })
+	wg.Go(func() { c.forward(c.client, server) })
 	wg.Wait()
 }
 
@@ -68,7 +69,7 @@ type chunk struct {
 
 // forward passes on what src says until its end. A goroutine of its own writes, so that
 // a delay holds back the arrival and not the reading.
-func (c *proxyConn) forward(dst, src net.Conn, delay func() time.Duration) {
+func (c *proxyConn) forward(dst, src net.Conn) {
 	const readAhead = 1024 // chunks on their way
 	chunks := make(chan chunk, readAhead)
 	var wg sync.WaitGroup
@@ -81,7 +82,7 @@ func (c *proxyConn) forward(dst, src net.Conn, delay func() time.Duration) {
 			c.drain(src)
 			return
 		}
-		due := time.Now().Add(delay())
+		due := time.Now().Add(time.Duration(c.delay.Load()))
 		if n > 0 && !c.push(chunks, chunk{append([]byte(nil), buf[:n]...), due}) {
 			return
 		}
@@ -109,7 +110,9 @@ func (c *proxyConn) push(chunks chan<- chunk, k chunk) bool {
 // where dst takes no more, it ends the connection.
 func (c *proxyConn) write(dst net.Conn, chunks <-chan chunk) {
 	for k := range chunks {
-		if !c.wait(time.Until(k.due)) {
+		select {
+		case <-time.After(time.Until(k.due)):
+		case <-c.ctx.Done():
 			return
 		}
 		if c.silent.Load() {
@@ -123,19 +126,6 @@ func (c *proxyConn) write(dst net.Conn, chunks <-chan chunk) {
 			c.close(false)
 			return
 		}
-	}
-}
-
-// wait returns false if the connection ended meanwhile.
-func (c *proxyConn) wait(d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-c.ctx.Done():
-		return false
 	}
 }
 
