@@ -22,12 +22,12 @@ type simType struct {
 	since    map[string]time.Time // names that are subscribed, `*` too, and since when
 	waited   map[string]time.Time // the same, with the time on earlier incarnations that the client ended
 	legacy   bool                 // everything is, by a request without names
-	wasWild  bool
-	known    map[string]int // revisions that the client has, by name: 0 if it knows of none, less if it has to be sent one
-	due      bool           // a request asks for an answer
-	newest   string         // nonce
-	accepted string         // version; SotW
-	owed     []*simResponse // that are not answered
+	covered  []string             // all that was ever subscribed
+	known    map[string]int       // revisions that the client has, by name: 0 if it knows of none, less if it has to be sent one
+	due      bool                 // a request asks for an answer
+	newest   string               // nonce
+	accepted string               // version; SotW
+	owed     []*simResponse       // that are not answered
 }
 
 // of is what the server knows of a type.
@@ -89,7 +89,7 @@ func (w *world) request(send Send) {
 
 // add has a server owe an answer for what is subscribed anew.
 func (sub *simType) add(now time.Time, name string) {
-	sub.due, sub.wasWild = true, sub.wasWild || name == star
+	sub.due, sub.covered = true, append(sub.covered, name)
 	for member := range sub.known {
 		if encloses(name, member) {
 			sub.known[member] = -1 // it is sent again, or said to be gone

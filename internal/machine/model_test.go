@@ -124,13 +124,13 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 }
 
 func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
-	collected := slices.ContainsFunc(w.watches, func(other *simWatch) bool { return other.Type == sw.Type && encloses(other.Name, n.Name) })
 	s := w.stream(n.Stream.Stream)
 	sub := s.types[n.TypeURL]
 	if s.ref != n.Stream || sub == nil {
 		sub = &simType{} // of an earlier incarnation
 	}
 	since, waited := sub.since[n.Name], sub.waited[n.Name]
+	collected := slices.ContainsFunc(sub.covered, func(name string) bool { return encloses(name, n.Name) })
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
@@ -149,7 +149,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
 		return "silence takes a value away"
-	case sw.began.Before(since) && !sub.wasWild && (w.now.Sub(since) < period/4 || w.now.Sub(waited) < period):
+	case sw.began.Before(since) && !collected && (w.now.Sub(since) < period/4 || w.now.Sub(waited) < period):
 		return "DNE-1: the timer fires early"
 	}
 	return ""
