@@ -33,7 +33,9 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	// later.
 	if l.firstResponse == 0 && (!l.requested || l.claimsHeld) {
 		l.version = l.versionToClaim()
-		l.claimsHeld = l.version != ""
+		l.resume, l.claimsHeld = l.version, l.version != ""
+	} else if form != wildLegacy && len(added) > 0 {
+		l.resume = "" // it was accepted without them
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
 	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, detail)
@@ -49,7 +51,7 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 
 // versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
 // a server that compares versions would stay silent where its own is equal by chance. With
-// ResumeVersion it is the last accepted one, if everything that is requested is held, or absent by the server's word.
+// ResumeVersion it is the last accepted one, if everything that is requested is held or known to be absent.
 // Otherwise the server would be silent about the rest; and about all of it where names stand by, for a response that
 // makes the server active again (gRFC A71).
 func (l *link) versionToClaim() string {
@@ -60,12 +62,13 @@ func (l *link) versionToClaim() string {
 	return l.resume
 }
 
-// allKnown says that the server need not say anything again.
+// allKnown says that the server need not say anything again to a client that has the version.
 func (l *link) allKnown() bool {
 	for sub := range l.owned() {
-		// SOTW-2, FALLBACK-3: what is another server's, is kept though deleted, has a fault or is awaited has to be said.
-		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil ||
-			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.saidAbsent()) {
+		// SOTW-2, FALLBACK-3: what is another server's, is kept though deleted, was refused in this version or is awaited has
+		// to be said.
+		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && sub.fault().Version == l.resume ||
+			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.absent()) {
 			return false
 		}
 	}

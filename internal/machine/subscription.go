@@ -174,10 +174,9 @@ func (sub *subscription) listable() bool {
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 
-// saidAbsent says that there is no such resource by the server's word: the end of a time to live, or of the wait for an
-// answer, is none.
-func (sub *subscription) saidAbsent() bool {
-	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL && sub.reason != ReasonTimeout
+// absent says that there is no such resource, as far as is known. Of one whose time to live ran out nothing is.
+func (sub *subscription) absent() bool {
+	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL
 }
 
 func structured(name string) bool { return xdstp.IsXDSTP(name) }

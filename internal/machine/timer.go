@@ -47,7 +47,7 @@ func (l *link) owesAnswer(sub *subscription) bool {
 // answered says that the server has answered for a resource otherwise than by a value, so that its silence from now on
 // means nothing.
 func (l *link) answered(sub *subscription) bool {
-	return l.spokeOf(sub) && (sub.status == StatusNacked || sub.status == StatusReceivedError || sub.saidAbsent())
+	return l.spokeOf(sub) && (sub.status == StatusNacked || sub.status == StatusReceivedError || sub.absent() && sub.reason != ReasonTimeout)
 }
 
 // spokeOf says that the server has spoken of a resource, on this stream and not on an earlier one.
