@@ -122,7 +122,8 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		}
 		l := sub.link()
 		sub.forgetStream()
-		sub.seen, sub.subscribed, sub.left = 0, l != nil && l.named(sub), !withWriter[sub]
+		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
+		sub.left = sub.subscribed && !withWriter[sub]
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}

@@ -137,7 +137,8 @@ func (resp *response) omits(sub *subscription) bool {
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
-	return l.form != wildNone && !(sub.wanted() && structured(sub.name))
+	star := l.cache.star.self
+	return (l.form != wildNone || star.left && l.owns(star)) && !(sub.wanted() && structured(sub.name))
 }
 
 // finish applies what a response says beside values; then the answer is owed, unless the response's stream is over.

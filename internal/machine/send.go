@@ -196,7 +196,7 @@ func (m *Machine) left(now time.Time, l *link) (fresh []*subscription) {
 		if !l.has(sub) {
 			continue
 		}
-		sub.left = true
+		sub.left = sub.subscribed
 		switch {
 		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
 		case l.stated != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():

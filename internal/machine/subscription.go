@@ -48,7 +48,7 @@ type subscription struct {
 	// Of this incarnation of the active server's stream; see [subscription.forgetStream].
 	timer            // of the answer, while that is waited for
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
-	left        bool // the writer has sent that request; of a collection a response shows that too
+	left        bool // the writer has sent that request, and of the wildcard none yet that ends it; of a collection a response shows that too
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 
 	status    Status

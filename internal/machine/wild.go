@@ -52,6 +52,8 @@ func (l *link) setForm(form wildForm) {
 		}
 		self.subscribed = false
 		l.cache.dropIfUnwanted(self)
+		self.left = true // responses are the wildcard's until the message has left
+		l.fresh = append(l.fresh, self)
 	}
 }
 
