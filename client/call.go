@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/follow"
+	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
 // ErrHandlerExited is the error of a watch whose handler ended its goroutine by
@@ -50,52 +52,37 @@ func (c *Client) left(what, andSo string, p any) {
 	c.panicked(what+" panicked"+andSo, "", "", p)
 }
 
-// callState is whether the handler of a watch is called, and whether the watch is over.
-type callState struct{ bits atomic.Uint32 }
+// callState says whether calls of the handler of a watch may begin, and whether one may run. That one runs is not
+// noted here, which would cost many watches of one resource more than their handlers do: the engine knows at which
+// watch each dispatcher is.
+type callState struct{ of atomic.Uint32 }
 
 const (
-	callRuns     uint32 = 1 << iota // not set for a watch that is plain; see [core.plain]
-	callOver                        // no call may begin
-	callFinished                    // nor does any run
+	callMayBegin uint32 = iota
+	callOver            // the watch is over: none begins
+	callFinished        // nor does any run
 )
 
-func (s *callState) over() bool     { return s.bits.Load()&callOver != 0 }
-func (s *callState) finished() bool { return s.bits.Load()&callFinished != 0 }
-
-// enter says whether the handler may be called.
-func (s *callState) enter() bool { return s.bits.CompareAndSwap(0, callRuns) }
-
-// leave follows enter; it says whether that was the last call.
-func (s *callState) leave() (last bool) { return !s.bits.CompareAndSwap(callRuns, 0) }
-
-// end keeps further calls from beginning; it says whether one runs.
-func (s *callState) end() (runs bool) { return s.bits.Or(callOver)&callRuns != 0 }
+func (s *callState) over() bool     { return s.of.Load() >= callOver }
+func (s *callState) finished() bool { return s.of.Load() == callFinished }
 
 // handle calls the handler of a watch, unless that is over.
 func (w *core) handle(call func()) {
-	plain := w.plain()
-	// U-5, WATCH-2: no call begins after the end.
-	if !plain && !w.state.enter() {
-		return
-	}
 	returned := false
 	defer func() {
 		if !returned {
 			w.fail(recover())
 		}
-		if plain {
-			w.called()
-		} else if w.state.leave() {
-			w.finish()
-		}
+		w.called()
 	}()
+	// U-5, WATCH-2: no call begins after the end.
 	if w.alive() {
 		call()
 	}
 	returned = true
 }
 
-// called is after a call that is not noted in the state.
+// called is after a call. There is one at a time.
 func (w *core) called() {
 	if w.state.over() {
 		w.finish()
@@ -124,32 +111,33 @@ func (w *core) fail(p any) {
 func (w *core) finish() {
 	w.client.endings.Lock()
 	defer w.client.endings.Unlock()
-	if w.state.bits.Or(callFinished)&callFinished == 0 && w.ending.done != nil {
+	if w.state.of.Swap(callFinished) != callFinished && w.ending.done != nil {
 		close(w.ending.done)
 	}
 }
 
-// finishPlain finishes a watch that is over whose calls are not noted in its state: now, or
-// when the dispatcher is past any call of it.
-func (w *core) finishPlain() {
-	if _, told := w.client.engine.Telling(&w.watch); told {
-		w.client.engine.After(&w.watch, w.finish)
+// after runs f once each of some lanes is past a call of the handler that it may be making.
+func (w *core) after(lanes []int32, f func()) {
+	if len(lanes) == 0 {
+		f()
 		return
 	}
-	w.finish()
+	w.client.engine.After(lanes[0], w.calledAt, func() { w.after(lanes[1:], f) })
 }
 
-// await gives a call of a watch that is over a moment: from outside, one that is about to begin looks like one
-// that runs.
-func (w *core) await() {
-	if w.state.finished() || engine.InHandler() {
-		return
+// calledAt says whether a dispatcher that is at a watch may call the handler: it is told of that watch, or together
+// with others of a resource.
+func (w *core) calledAt(at *machine.Watch) bool {
+	owner := at.Owner
+	if s, ok := follow.SinkOf(at); ok {
+		owner = s
 	}
-	if !w.plain() {
-		engine.Await(w.state.finished)
-		return
+	switch o := owner.(type) {
+	case *single:
+		own := &w.watch
+		return &o.core == w || at.Name == own.Name && at.Type == own.Type && at.Source == own.Source
+	case *part:
+		return o.to.core == w
 	}
-	if call, told := w.client.engine.Telling(&w.watch); !told || call.Await(w.state.finished) {
-		w.finish()
-	}
+	return false // it is at a hook
 }

@@ -88,17 +88,6 @@ func (r *receiver) deliver(b Batch[any], of []news) {
 	})
 }
 
-// noTurn says whether no call of the handler runs: one may have events of parts that have left.
-func (r *receiver) noTurn() bool {
-	select {
-	case r.turn <- struct{}{}:
-		<-r.turn
-		return true
-	default:
-		return false
-	}
-}
-
 // maxBatch is how many events a batch holds at most.
 const maxBatch = 512
 

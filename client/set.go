@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -103,8 +104,10 @@ func (s *Set) Remove(names ...string) {
 			s.remove(a.name, name)
 		}
 	}
-	if !engine.InHandler() {
-		engine.Await(s.to.noTurn)
+	var over atomic.Bool // a call that may have events of them
+	s.after(s.lanes(), func() { over.Store(true) })
+	if !over.Load() && !engine.InHandler() {
+		engine.Await(over.Load)
 	}
 }
 

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
@@ -172,8 +174,7 @@ func (w *core) end(err error) {
 		return
 	}
 	w.itsEnding().err = err
-	runs := w.state.end()
-	plain := w.plain()
+	w.state.of.Store(callOver)
 	var unhook func() bool
 	if w.tie != nil {
 		unhook = w.tie.unhook
@@ -186,25 +187,24 @@ func (w *core) end(err error) {
 		x.leave(w.client)
 	}
 	w.client.books.remove(w)
-	switch {
-	case plain:
-		w.finishPlain()
-	case !runs:
-		w.finish()
+	w.after(w.lanes(), w.finish)
+}
+
+// lanes are those in which the handler may be called.
+func (w *core) lanes() []int32 {
+	s := w.set()
+	if s == nil {
+		return []int32{w.watch.Lane}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.batches))
 }
 
 // set is the set that the watch is of; nil of others.
 func (w *core) set() *Set {
 	s, _ := w.watch.Owner.(*Set)
 	return s
-}
-
-// plain says that the handler is called by a dispatcher directly, and not through a tree. The state does not
-// note such calls, which would cost many watches of one resource more than their handlers do: the engine
-// knows whether one runs.
-func (w *core) plain() bool {
-	return (w.is == isOne || w.is == isGet) && w.tree.Load() == nil
 }
 
 // alive says whether the handler may be called.
@@ -217,7 +217,13 @@ func (w *core) alive() bool {
 // handler may call it. A second call does nothing.
 func (w *core) Stop() {
 	w.end(ErrStopped)
-	w.await()
+	switch {
+	case w.state.finished() || engine.InHandler():
+	case w.set() != nil:
+		engine.Await(w.state.finished)
+	default:
+		w.client.engine.Await(w.watch.Lane, w.state.finished)
+	}
 }
 
 // Done is closed when the watch, or the set, has ended and the last call of its handler has returned. No

@@ -7,41 +7,55 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Call is a call of a sink, or those of a few sinks of one resource one after the other.
-type Call struct {
-	lane  *lane
-	at    *machine.Watch
-	begun uint64
+// After runs f when the dispatcher of a lane is past a call that it may be making: one that it makes at a watch of
+// which about says so. That is now, or between two calls. f must not block.
+func (e *Engine) After(lane int32, about func(at *machine.Watch) bool, f func()) {
+	l := e.lanes.at(lane)
+	if l == nil || !l.later(about, f) {
+		f()
+	}
 }
 
-// Telling returns the call that may be of a watch's sink at this moment. If ok is false the
-// sink of a watch that was over before is not called any more.
-func (e *Engine) Telling(w *machine.Watch) (c Call, ok bool) {
-	l := e.lanes.at(w.Lane)
+// later says whether f is run later.
+func (l *lane) later(about func(at *machine.Watch) bool, f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaited.Store(true) // and then telling is read: the dispatcher writes that, and then reads this
+	at := l.telling.Load()
+	if at == nil || !about(at) {
+		return false
+	}
+	l.after = append(l.after, f)
+	return true
+}
+
+// move notes what the dispatcher is at, nil for nothing, and runs what waited for the end of the call before.
+func (l *lane) move(at *machine.Watch) {
+	l.telling.Store(at)
+	if !l.awaited.Load() {
+		return
+	}
+	l.mu.Lock()
+	fs := l.after
+	l.after = nil
+	l.awaited.Store(false)
+	l.mu.Unlock()
+	for _, f := range fs {
+		f()
+	}
+}
+
+// Await is as the function Await, for the end of a call in a lane. What was waited for in vain is not waited for
+// again.
+func (e *Engine) Await(lane int32, over func() bool) {
+	l := e.lanes.at(lane)
 	if l == nil {
-		return Call{}, false
+		return
 	}
 	begun := l.begun.Load()
-	at := l.telling.Load()
-	if at == nil || at.Name != w.Name || at.Type != w.Type || at.Source != w.Source {
-		return Call{}, false
+	if l.vain.Load() != begun && !Await(over) {
+		l.vain.Store(begun)
 	}
-	return Call{l, at, begun}, true
-}
-
-func (c Call) over() bool { return c.lane.telling.Load() != c.at || c.lane.begun.Load() != c.begun }
-
-// Await is as the function Await, until the call is over too. What was waited for in vain is
-// not waited for again.
-func (c Call) Await(over func() bool) bool {
-	if c.lane.vain.Load() == c.begun {
-		return c.over() || over()
-	}
-	if Await(func() bool { return c.over() || over() }) {
-		return true
-	}
-	c.lane.vain.Store(c.begun)
-	return false
 }
 
 // How long Await waits: what is about to begin has a few instructions to go, unless its
@@ -65,24 +79,4 @@ func Await(over func() bool) bool {
 		}
 	}
 	return over()
-}
-
-// After runs f when no sink is called in the lane of a watch: soon, or after a handler that
-// blocks. f must not block.
-func (e *Engine) After(w *machine.Watch, f func()) {
-	l := e.lanes.at(w.Lane)
-	if l == nil || !l.addAfter(f) {
-		f()
-	}
-}
-
-func (l *lane) addAfter(f func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.gone {
-		return false
-	}
-	l.after = append(l.after, f)
-	l.wake.Signal()
-	return true
 }

@@ -19,10 +19,9 @@ type lane struct {
 	queue  []item
 	spare  [8]item  // where the queue stands again when it was empty
 	queued uint64   // notices that were ever put into it
-	after  []func() // to be run when no sink is called
+	after  []func() // to be run when the call that is made is over
 	ended  bool
 	rests  bool // the dispatcher waits for work
-	gone   bool // it has ended
 
 	// The loop's own.
 	observed bool // it is in watchdog.observed
@@ -31,7 +30,8 @@ type lane struct {
 	// What others may look at while the dispatcher is at work.
 	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; hooked in a hook; nil while idle
 	begun   atomic.Uint64                 // how many notices were begun
-	vain    atomic.Uint64                 // the value of begun when Call.Await last gave up
+	awaited atomic.Bool                   // there is something in after
+	vain    atomic.Uint64                 // the value of begun when Engine.Await last gave up
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
@@ -44,8 +44,8 @@ type lane struct {
 	kept    int    // of those, what stays
 }
 
-// groupSize is how many watches of one resource are told between two looks at what the
-// dispatcher is at: saying so for each of many watches costs more than most handlers.
+// groupSize is how many watches of one resource a [Crowd] tells until the dispatcher notes again what it is at: to
+// note it for each of many watches costs more than most handlers.
 const groupSize = 16
 
 // told is a watch whose sink was told something, and the response that it was of, nil if
@@ -95,7 +95,6 @@ func (e *Engine) dispatch(l *lane) {
 	for l.next() {
 		l.do()
 	}
-	l.leave()
 	over = true
 }
 
@@ -123,45 +122,22 @@ func (l *lane) isEnded() bool {
 // next makes doing the next item, and blocks until there is one. An item that is half done stays: another
 // goroutine goes on with it. It says no at the end of the lane.
 func (l *lane) next() bool {
+	l.move(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.doing.empty() && !l.ended {
-		switch {
-		case len(l.after) > 0:
-			l.runAfter()
-		case len(l.queue) > 0:
+		if len(l.queue) > 0 {
 			l.doing, l.queue[0] = l.queue[0], item{}
 			if l.queue = l.queue[1:]; len(l.queue) == 0 {
 				l.queue = l.spare[:0]
 			}
-		default:
-			l.telling.Store(nil)
+		} else {
 			l.rests = true
 			l.wake.Wait()
 			l.rests = false
 		}
 	}
 	return !l.ended
-}
-
-// runAfter is called with the lock held, which it gives up meanwhile.
-func (l *lane) runAfter() {
-	l.telling.Store(nil)
-	fs := l.after
-	l.after = nil
-	l.mu.Unlock()
-	defer l.mu.Lock()
-	for _, f := range fs {
-		f()
-	}
-}
-
-// leave is the end of the dispatcher.
-func (l *lane) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.gone = true
-	l.runAfter()
 }
 
 func (it *item) empty() bool {
@@ -175,7 +151,7 @@ func (l *lane) do() {
 	case it.hook != nil:
 		hook := it.hook
 		*it = item{}
-		l.telling.Store(hooked)
+		l.move(hooked)
 		hook()
 		return
 	case it.notices != nil:
@@ -223,11 +199,9 @@ func (l *lane) tell(n *machine.Notice, p *part) {
 				l.target++ // it is another lane's
 				continue
 			}
-			l.telling.Store(to[l.target])
-			for l.target < end {
-				if tellSome(n, to[:end], &l.target) {
-					l.told = append(l.told, told{to[l.target-1], p})
-				}
+			l.move(to[l.target])
+			if tellSome(n, to[:end], &l.target) {
+				l.told = append(l.told, told{to[l.target-1], p})
 			}
 		}
 	}
@@ -262,7 +236,7 @@ func (l *lane) flush(it *item) {
 			l.kept++
 		}
 		if ends || it.flush {
-			l.telling.Store(t.watch)
+			l.move(t.watch)
 			t.watch.Owner.(Sink).Flush(ends)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 // a wildcard and a glob those that are redirected.
 type collection struct {
 	*Tree
-	sink  Sink
 	name  string
 	watch *machine.Watch // of the collection
 
@@ -34,8 +33,8 @@ type collection struct {
 
 // Members makes the tree of a wildcard or a glob, for the members that are redirected.
 func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, typeURL: typeURL}
-	t.all = &collection{Tree: t, sink: s, name: name, watch: w, members: map[string]*member{}}
+	t := &Tree{host: h, sink: s, typeURL: typeURL}
+	t.all = &collection{Tree: t, name: name, watch: w, members: map[string]*member{}}
 	return t
 }
 

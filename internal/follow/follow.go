@@ -127,6 +127,7 @@ func Redirects(n *machine.Notice) bool {
 // subscriptions that it makes end with it.
 type Tree struct {
 	host     Host
+	sink     Sink        // of the program
 	typeURL  string      // of what the program watches
 	first    *Name       // that the tree was made for; of a list collection that of its directory, nil for a wildcard and a glob
 	all      *collection // nil for one name
@@ -140,7 +141,7 @@ type Tree struct {
 // One makes the tree of a name that the program watches with a watch of its own; at is nil of one
 // without directives.
 func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, typeURL: typeURL}
+	t := &Tree{host: h, sink: s, typeURL: typeURL}
 	t.first = new(Name)
 	t.first.init(t, asked, at, w, s)
 	return t
@@ -236,6 +237,16 @@ func (t *Tree) Watches() []*machine.Watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(t.live), func(a, b *machine.Watch) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// SinkOf returns who hears what is told under a name, or in a collection, given a watch whose notices go to the tree
+// of that. ok is false if no tree hears the watch.
+func SinkOf(w *machine.Watch) (s Sink, ok bool) {
+	n, ok := w.Owner.(*node)
+	if !ok {
+		return nil, false
+	}
+	return n.name.tree.sink, true
 }
 
 // Asked returns what the program asked for, given a watch whose notices go to a tree. ok is false if no tree

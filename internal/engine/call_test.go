@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// What waits for the end of a call is run when that has returned, though the next call of the lane blocks; what waits
+// for another call is run at once, and so is what comes when no call is made or the engine is closed.
+// spec: U-5
+func TestAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		conn.refuse = errors.New("no")
+		e := start(t, conn)
+		gates := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
+		for name, gate := range gates {
+			e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { <-gate }), name))
+		}
+		var ran []string
+		after := func(name, what string) {
+			e.After(0, func(at *machine.Watch) bool { return at.Name == name }, func() { ran = append(ran, what) })
+		}
+		check := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(ran, want) {
+				t.Errorf("%s: %q were run, want %q", when, ran, want)
+			}
+			ran = nil
+		}
+		synctest.Wait() // the trouble of both is told
+		first, second := "a", "b"
+		if at := e.lanes.at(0).telling.Load(); at.Name == "b" {
+			first, second = "b", "a"
+		}
+		after(first, "the call that is made")
+		after(second, "the next one")
+		e.After(7, func(*machine.Watch) bool { return true }, func() { ran = append(ran, "no lane") })
+		check("in the first call", "the next one", "no lane")
+		close(gates[first])
+		check("in the second call", "the call that is made")
+		after(second, "the last call")
+		check("in the second call")
+		close(gates[second])
+		check("after the last call", "the last call")
+		after(first, "at rest")
+		check("at rest", "at rest")
+		e.Close()
+		e.Wait()
+		after(first, "at the end")
+		check("at the end", "at the end")
+	})
+}
+
+// A call that does not end is waited for once.
+// spec: U-5
+func TestAwaitInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		conn.refuse = errors.New("no")
+		e := start(t, conn)
+		gate := make(chan struct{})
+		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { <-gate }), "a"))
+		synctest.Wait()
+		for i, want := range []time.Duration{awaitSleeps * awaitSleep, 0} {
+			begin := time.Now()
+			e.Await(0, func() bool { return false })
+			if took := time.Since(begin); took != want {
+				t.Errorf("wait %d took %v, want %v", i, took, want)
+			}
+		}
+		close(gate)
+	})
+}
