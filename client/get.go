@@ -226,10 +226,10 @@ func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
 	if r.Raw == nil {
 		return nil
 	}
-	n := &machine.Notice{
+	n := &machine.Notice{News: machine.News{
 		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
 		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
-	}
+	}}
 	kind := w.Type.Owner.(resource.AnyType)
 	var err error
 	if r.Locator {

@@ -108,7 +108,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 	}
 	for _, w := range e.caughtUp() {
 		l := e.lanes.of(w.Lane)
-		e.put(l, item{notices: []machine.Notice{{Kind: machine.NoticeCaughtUp, All: []*machine.Watch{w}}}})
+		e.put(l, item{notices: []machine.Notice{{News: machine.News{Kind: machine.NoticeCaughtUp}, All: []*machine.Watch{w}}}})
 		told.touched = with(told.touched, l)
 	}
 	for _, l := range told.touched {

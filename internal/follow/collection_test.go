@@ -140,7 +140,7 @@ func TestMembers(t *testing.T) {
 	take(d.redirect(at("b/y")), at("a/x"), true)
 	d.watched("b/y")
 	take(ambient("down"), "*", false)
-	take(machine.Notice{Kind: machine.NoticeSynced}, "*", true)
+	take(machine.Notice{News: machine.News{Kind: machine.NoticeSynced}}, "*", true)
 	take(ambient("down"), "*", true)
 	take(ambient("down"), at("a/1"), false)
 	take(value("2"), at("a/1"), false)
@@ -162,7 +162,7 @@ func TestMembersOfLostWildcard(t *testing.T) {
 		c.Take(&n)
 		d.drain()
 	}
-	synced := machine.Notice{Kind: machine.NoticeSynced}
+	synced := machine.Notice{News: machine.News{Kind: machine.NoticeSynced}}
 	take(d.redirect(at("b/x")), at("a/x"))
 	take(synced, "*")
 	take(ambient("down"), "*")

@@ -17,7 +17,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -59,26 +58,13 @@ type Told struct {
 	Also    *News  // what the alternative said, which is of no use
 }
 
-// News is what was heard of a name. Value is nil once it was told.
-type News struct {
-	Kind       machine.NoticeKind
-	Reason     machine.Reason
-	Stale      bool
-	Server     int
-	Name       string // of the watch that heard it; "" if there is none
-	Version    string
-	Fault      *machine.Fault
-	Instead    *machine.Instead
-	Value      any
-	Raw        []byte
-	Attributes *wire.Attributes
-}
+// News is what was heard of a name. Name is that of the watch that heard it, "" if there is none. Value is nil once
+// it was told.
+type News machine.News
 
 func newsOf(n *machine.Notice) *News {
-	return &News{
-		Kind: n.Kind, Reason: n.Reason, Stale: n.Stale, Server: n.Server, Name: n.Name, Version: n.Version,
-		Fault: n.Fault, Instead: n.Instead, Value: n.Value, Raw: n.Raw, Attributes: n.Attributes,
-	}
+	news := News(n.News)
+	return &news
 }
 
 // failed makes news of a fault.

@@ -160,15 +160,15 @@ func (d *desk) watches(name string) (ws []*machine.Watch) {
 }
 
 func value(v string) machine.Notice {
-	return machine.Notice{Kind: machine.NoticeUpdated, Value: v, Raw: []byte(v), Version: v}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeUpdated, Value: v, Raw: []byte(v), Version: v}}
 }
 
 func absent() machine.Notice {
-	return machine.Notice{Kind: machine.NoticeDoesNotExist, Reason: machine.ReasonRemoved}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeDoesNotExist, Reason: machine.ReasonRemoved}}
 }
 
 func failed(k machine.FaultKind, text string) machine.Notice {
-	return machine.Notice{Kind: machine.NoticeFailed, Fault: &machine.Fault{Kind: k, Err: errors.New(text)}}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeFailed, Fault: &machine.Fault{Kind: k, Err: errors.New(text)}}}
 }
 
 func down() machine.Notice { return failed(machine.FaultConnection, "down") }
@@ -179,10 +179,10 @@ func ambient(text string) machine.Notice {
 	return n
 }
 
-func well() machine.Notice { return machine.Notice{Kind: machine.NoticeAmbient} }
+func well() machine.Notice { return machine.Notice{News: machine.News{Kind: machine.NoticeAmbient}} }
 
 func (d *desk) redirect(to string) machine.Notice {
-	return machine.Notice{Kind: machine.NoticeUpdated, Value: &engine.Redirect{To: locator(d.t, to)}, Raw: []byte(to)}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeUpdated, Value: &engine.Redirect{To: locator(d.t, to)}, Raw: []byte(to)}}
 }
 
 // list is a directory: of "name=value" inline, "name>locator" an inline redirect, ">locator" a
@@ -214,7 +214,7 @@ func (d *desk) list(entries ...string) machine.Notice {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return machine.Notice{Kind: machine.NoticeUpdated, Value: v, Raw: raw, Version: "l"}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeUpdated, Value: v, Raw: raw, Version: "l"}}
 }
 
 // Alive, Hear and Flush implement Sink.

@@ -130,7 +130,7 @@ func (p *past) startAll(w *machine.Watch) {
 
 // ofAll is what a new watch of the wildcard is told of it as a whole.
 func (p *past) ofAll() []machine.Notice {
-	synced := machine.Notice{Kind: machine.NoticeSynced}
+	synced := machine.Notice{News: machine.News{Kind: machine.NoticeSynced}}
 	switch {
 	case !p.whole:
 		return []machine.Notice{unreachable}
@@ -277,5 +277,5 @@ func (p *past) turnAll() {
 			p.tellAll(name, p.world[name].notice)
 		}
 	}
-	p.tellAll("*", machine.Notice{Kind: machine.NoticeSynced})
+	p.tellAll("*", machine.Notice{News: machine.News{Kind: machine.NoticeSynced}})
 }

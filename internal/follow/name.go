@@ -171,9 +171,7 @@ func (n *Name) told(news *News, kind machine.NoticeKind, also *News) *Told {
 }
 
 func (t *Tree) told(name, authority string, news *News, kind machine.NoticeKind) *Told {
-	return &Told{Type: t.typeURL, Notice: machine.Notice{
-		Kind: kind, Reason: news.Reason, Instead: news.Instead, Stale: news.Stale, Server: news.Server, TypeURL: t.typeURL,
-		Name: name, Authority: authority, Version: news.Version, Fault: news.Fault,
-		Value: news.Value, Raw: news.Raw, Attributes: news.Attributes,
-	}}
+	own := machine.News(*news)
+	own.Kind, own.Name = kind, name
+	return &Told{Type: t.typeURL, Notice: machine.Notice{News: own, TypeURL: t.typeURL, Authority: authority}}
 }

@@ -87,7 +87,7 @@ func TestRedirectToTheSame(t *testing.T) {
 //
 // spec: REDIR-2
 func TestToldInFull(t *testing.T) {
-	for _, n := range []machine.Notice{
+	for _, news := range []machine.News{
 		{Kind: machine.NoticeUpdated, Value: "v", Raw: []byte("v"), Attributes: &wire.Attributes{DoNotCache: true}},
 		{Kind: machine.NoticeDoesNotExist, Reason: machine.ReasonTimeout, Instead: &machine.Instead{Count: 1}},
 		{Kind: machine.NoticeFailed, Fault: &machine.Fault{Err: errors.New("bad")}},
@@ -95,6 +95,7 @@ func TestToldInFull(t *testing.T) {
 		d := newDesk(t)
 		d.one(at("a/x"))
 		d.say("a/x", d.redirect(at("b/y")))
+		n := machine.Notice{News: news}
 		n.Stale, n.Server, n.Version = true, 3, "7"
 		want := n
 		want.Name, want.TypeURL, want.Authority = at("a/x"), typeURL, "a"

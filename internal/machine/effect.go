@@ -145,31 +145,36 @@ const (
 	NoticeNack
 )
 
-// Notice is one thing to tell. Lists of watches are shared and must not be changed.
-type Notice struct {
-	Kind   NoticeKind
-	Reason Reason // of NoticeDoesNotExist
+// News is what is told of a resource, a collection or a stream.
+type News struct {
+	Kind    NoticeKind
+	Reason  Reason // of NoticeDoesNotExist
+	Stale   bool   // what is held is from the store, and no server has spoken of it since
+	Server  int
+	Name    string
+	Version string
+	Fault   *Fault
 	// Instead is of what the server did not answer in time: what it sent last of the type; nil
 	// if nothing.
 	Instead *Instead
+	Value   any
+	Raw     []byte
+	// Attributes of NoticeUpdated stand beside Raw; nil if none do. Not to be changed.
+	Attributes *wire.Attributes
+}
+
+// Notice is one thing to tell. Lists of watches are shared and must not be changed.
+type Notice struct {
+	News
 	// Trouble says that it tells of the server's trouble, or of its end: once all of a
 	// step's are handled, say Heard. Until then newer trouble is not told.
 	Trouble bool
 	Ignored bool // of NoticeResponse: it is of a type that was not requested
-	Stale   bool // what is held is from the store, and no server has spoken of it since
 	// Replaces is of NoticeUpdated with a locator: All were told of a value before, which is not taken back.
 	Replaces bool
 
-	Server    int
 	TypeURL   string
-	Name      string
 	Authority string
-	Version   string
-	Fault     *Fault
-	Value     any
-	Raw       []byte
-	// Attributes of NoticeUpdated stand beside Raw; nil if none do. Not to be changed.
-	Attributes *wire.Attributes
 
 	Owner any // the caller's own
 

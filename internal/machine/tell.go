@@ -17,15 +17,15 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 		return &m.discarded
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: kind, Server: sub.server(), TypeURL: sub.of.cache.typ.URL, Name: sub.name,
-		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref, To: to, All: all, Stale: sub.stale(),
+		News:    News{Kind: kind, Server: sub.server(), Name: sub.name, Version: sub.version, Stale: sub.stale()},
+		TypeURL: sub.of.cache.typ.URL, Authority: sub.authority(), Stream: sub.stream().ref, To: to, All: all,
 	})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
 // tellOf begins a notice of what happened on a stream.
 func (m *Machine) tellOf(stream Ref, kind NoticeKind, typeURL string) *Notice {
-	m.fx.Notify = append(m.fx.Notify, Notice{Kind: kind, Server: m.streams[stream.Stream].server, TypeURL: typeURL, Stream: stream})
+	m.fx.Notify = append(m.fx.Notify, Notice{News: News{Kind: kind, Server: m.streams[stream.Stream].server}, TypeURL: typeURL, Stream: stream})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
