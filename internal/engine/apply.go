@@ -25,7 +25,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		}
 	}
 	for _, r := range fx.Calm {
-		e.heard(e.streams[r.Stream].number, r.Stream)
+		e.heard(e.streams[r.Stream].server, r.Stream)
 	}
 	for _, r := range fx.Read {
 		if s := e.stream(r); s != nil {
@@ -53,7 +53,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.wait(w)
 	}
 	e.forgetDown()
-	e.conns.hangUp()
+	e.hangUp()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {
 			st.outbox <- s.Message // there is room: the last one was written
@@ -91,7 +91,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 		switch n.Kind {
 		case machine.NoticeResponse:
 			e.trace(n)
-			e.heard(n.Server, n.Stream.Stream)
+			e.heard(e.server(n.Server), n.Stream.Stream)
 			if !n.Ignored {
 				e.beginPart(n)
 			}
@@ -230,7 +230,7 @@ func (e *Engine) consumed(ref machine.Ref) {
 	}
 	var lanes []*lane
 	if s := e.stream(ref); s != nil {
-		lanes = e.withHooks(nil, s.number)
+		lanes = e.withHooks(nil, s.server.number)
 	}
 	e.deliver(ref, nil, lanes, nil)
 }
@@ -273,7 +273,7 @@ func with(ls []*lane, l *lane) []*lane {
 // withHooks adds the lane in which a server's hooks are called, so that slow ones hold
 // back what they hear of.
 func (e *Engine) withHooks(ls []*lane, server int) []*lane {
-	if l := e.lanes.home[server]; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
+	if l := e.server(server).home; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
 		return with(ls, l)
 	}
 	return ls
@@ -303,11 +303,7 @@ type requests struct {
 const mostRequests = 1024
 
 func (e *Engine) traceRequest(n *machine.Notice) {
-	r := e.requests[n.Server]
-	if r == nil {
-		r = &requests{}
-		e.requests[n.Server] = r
-	}
+	r := &e.server(n.Server).requests
 	if r.waiting.Load() >= mostRequests {
 		r.omitted++
 		return
@@ -345,7 +341,7 @@ func (e *Engine) judge(p *machine.Proposal) {
 // hook has a hook of the program called, in order with the events of the lane of a
 // server's first watch.
 func (e *Engine) hook(server int, f func()) {
-	l := e.lanes.home[server]
+	l := e.server(server).home
 	if l == nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
@@ -13,7 +12,7 @@ import (
 // conn is the connection to a server, which its streams share. The first of them makes it:
 // that runs code of the program's, for which the loop does not wait.
 type conn struct {
-	server  *Server
+	server  *server
 	streams int // that use it, and uses; owned by the loop
 
 	turn chan struct{}  // of one: whoever looks at made. Who closes it takes it for good
@@ -30,51 +29,42 @@ func transportFault(p any) error {
 	return fmt.Errorf("the transport panicked: %s", redact.Panic(p))
 }
 
-// conns are the connections that are kept; owned by the loop.
-type conns struct {
-	work   *sync.WaitGroup
-	letGo  func(*Server, func()) // [Engine.letGo]
-	to     map[*Server]*conn
-	unused []*conn // whose last stream ended in this step
-}
-
 // join has a stream use the connection to a server, which it makes if it is the first.
-func (cs *conns) join(server *Server) *conn {
-	c := cs.to[server]
-	if c == nil {
-		c = &conn{server: server, turn: make(chan struct{}, 1)}
-		cs.to[server] = c
+func (s *server) join() *conn {
+	if s.conn == nil {
+		s.conn = &conn{server: s, turn: make(chan struct{}, 1)}
 	}
-	c.streams++
-	return c
+	s.conn.streams++
+	return s.conn
 }
 
 // leave is the end of a stream that has used a connection.
-func (cs *conns) leave(c *conn) {
+func (e *Engine) leave(c *conn) {
 	if c.streams--; c.streams == 0 {
-		cs.unused = append(cs.unused, c)
+		e.unused = append(e.unused, c.server)
 	}
 }
 
 // hangUp closes the connections whose last stream ended in this step, unless another began.
-func (cs *conns) hangUp() {
-	for _, c := range cs.unused {
-		if c.streams == 0 && cs.to[c.server] == c {
-			delete(cs.to, c.server) // the next stream dials anew
-			cs.close(c)
+func (e *Engine) hangUp() {
+	for _, s := range e.unused {
+		if s.conn != nil && s.conn.streams == 0 {
+			e.disconnect(s) // the next stream dials anew
 		}
 	}
-	cs.unused = nil
+	e.unused = nil
 }
 
-// close closes a connection without waiting: gRPC waits up to seconds for a peer that
+// disconnect closes a server's connection without waiting: gRPC waits up to seconds for a peer that
 // does not read.
-func (cs *conns) close(c *conn) {
-	cs.work.Go(func() { cs.letGo(c.server, c.close) })
+func (e *Engine) disconnect(s *server) {
+	c := s.conn
+	s.conn = nil
+	e.work.Go(func() { e.letGo(s, c.close) })
 }
 
 // letGo has the transport close what it made for a server. If it panics that is logged, and ends nothing else.
-func (e *Engine) letGo(server *Server, close func()) {
+func (e *Engine) letGo(server *server, close func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			// H-12: what goes wrong in the program's code ends nothing else.

@@ -107,7 +107,7 @@ type Engine struct {
 	work        sync.WaitGroup // loop, readers, writers, workers
 	dispatching sync.WaitGroup
 
-	servers  atomic.Pointer[[]*Server] // replaced by the loop when there are more
+	servers  atomic.Pointer[[]*server] // replaced by the loop when there are more
 	received sync.Pool                 // of *received
 
 	lanes lanes
@@ -117,18 +117,26 @@ type Engine struct {
 	watchdog
 	sources    []machine.Source
 	kinds      map[string]resource.AnyType
-	conns      conns
 	streams    map[int]*stream // by machine stream
 	down       []machine.Ref   // streams that ended in this step
+	unused     []*server       // the last stream of each on its connection ended in this step
 	waits      waits
 	decoders   decoders
 	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
-	events     []machine.Event   // of a turn of the loop; empty between two
-	again      []machine.Event   // for the next step of this turn
-	health     []health          // by server
-	requests   map[int]*requests // by server, that are traced
+	events     []machine.Event // of a turn of the loop; empty between two
+	again      []machine.Event // for the next step of this turn
+}
+
+// server is a server in use. All but its configuration is owned by the loop.
+type server struct {
+	Server
+	number   int
+	home     *lane // of its first watch: its hooks are called there; nil before
+	conn     *conn // nil while nothing uses one
+	health   health
+	requests requests // that are traced
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -145,12 +153,11 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		requests: map[int]*requests{}, lines: newLines(&c),
+		lines: newLines(&c),
 	}
-	e.lanes.dispatch, e.lanes.home = e.dispatchApart, map[int]*lane{}
-	e.conns = conns{work: &e.work, letGo: e.letGo, to: map[*Server]*conn{}}
+	e.lanes.dispatch = e.dispatchApart
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
-	e.servers.Store(&[]*Server{})
+	e.servers.Store(&[]*server{})
 	e.extend(c.Servers, c.Sources)
 	e.received.New = func() any { return &received{} }
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -175,19 +182,18 @@ func (e *Engine) Extend(servers []Server, sources []machine.Source) bool {
 
 func (e *Engine) extend(servers []Server, sources []machine.Source) {
 	all := *e.servers.Load() // who reads it looks no further than where it ended
-	for i := range servers {
-		e.machine.AddServer(servers[i].Server)
-		all = append(all, &servers[i])
+	for _, s := range servers {
+		e.machine.AddServer(s.Server)
+		all = append(all, &server{Server: s, number: len(all)})
 	}
 	e.servers.Store(&all)
-	e.health = slices.Grow(e.health, len(servers))[:len(all)]
 	for _, s := range sources {
 		e.machine.AddSource(s)
 	}
 	e.sources = append(e.sources, sources...)
 }
 
-func (e *Engine) server(i int) *Server { return (*e.servers.Load())[i] }
+func (e *Engine) server(i int) *server { return (*e.servers.Load())[i] }
 
 // Stop ends a watch.
 func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
@@ -229,7 +235,13 @@ func (e *Engine) Works(w *machine.Watch) (is bool) {
 
 // Connections counts the connections that are kept.
 func (e *Engine) Connections() (n int) {
-	e.ask(func() { n = len(e.conns.to) })
+	e.ask(func() {
+		for _, s := range *e.servers.Load() {
+			if s.conn != nil {
+				n++
+			}
+		}
+	})
 	return n
 }
 
@@ -394,8 +406,10 @@ func (e *Engine) shutdown() {
 	for _, s := range e.streams {
 		s.abandon()
 	}
-	for _, conn := range e.conns.to {
-		e.conns.close(conn)
+	for _, s := range *e.servers.Load() {
+		if s.conn != nil {
+			e.disconnect(s)
+		}
 	}
 	e.lanes.close()
 }
@@ -403,7 +417,12 @@ func (e *Engine) shutdown() {
 // start notes what the engine itself has to know of a watch that begins.
 func (e *Engine) start(w *machine.Watch) machine.Start {
 	e.kinds[w.Type.URL] = w.Type.Owner.(resource.AnyType)
-	e.lanes.begin(w, e.sources[w.Source].Servers)
+	l := e.lanes.begin(w)
+	for _, i := range e.sources[w.Source].Servers {
+		if s := e.server(i); s.home == nil {
+			s.home = l
+		}
+	}
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}

@@ -14,9 +14,8 @@ type lanes struct {
 	all []*lane      // by number; nil of one that nothing is told in
 
 	// Owned by the loop.
-	home   map[int]*lane // by server: of its first watch
-	guests bool          // a watch was started that is told in a lane of another source
-	found  []*lane       // of told, used again
+	guests bool    // a watch was started that is told in a lane of another source
+	found  []*lane // of told, used again
 }
 
 // of finds the lane of a source, or makes it.
@@ -46,15 +45,10 @@ func (ls *lanes) at(number int32) *lane {
 	return ls.all[number]
 }
 
-// begin notes that a watch begins, which the servers answer.
-func (ls *lanes) begin(w *machine.Watch, servers []int) {
-	l := ls.of(w.Lane)
-	for _, server := range servers {
-		if ls.home[server] == nil {
-			ls.home[server] = l
-		}
-	}
+// begin notes that a watch begins, and returns its lane.
+func (ls *lanes) begin(w *machine.Watch) *lane {
 	ls.guests = ls.guests || w.Lane != w.Source
+	return ls.of(w.Lane)
 }
 
 func (ls *lanes) close() {

@@ -21,39 +21,39 @@ type health struct {
 }
 
 // created: a server counts as connected from its first stream on.
-func (e *Engine) created(server int) {
+func (e *Engine) created(s *server) {
 	// METRIC-1: connected, until something fails.
-	if h := &e.health[server]; h.failing == nil {
-		h.failing = map[int]bool{}
-		e.connected(server, true)
+	if s.health.failing == nil {
+		s.health.failing = map[int]bool{}
+		e.connected(s, true)
 	}
 }
 
 // streamEnded takes the end of a stream: one that could not be had, or brought no response, is a
 // failure of its server (gRFC A57, A88).
 func (e *Engine) streamEnded(w machine.Wait) {
+	s := e.server(w.Server)
 	switch w.Health {
 	case machine.HealthSame:
 		return
 	case machine.HealthGood:
-		e.heard(w.Server, w.Stream)
+		e.heard(s, w.Stream)
 		return
 	case machine.HealthFailed:
 	}
-	e.lines.failure(w.Fault, e.server(w.Server).URI)
-	h := &e.health[w.Server]
-	h.failing[w.Stream] = true
+	e.lines.failure(w.Fault, s.URI)
+	s.health.failing[w.Stream] = true
 	// METRIC-1: a failure is counted once.
-	if !h.failed {
-		h.failed = true
-		e.connected(w.Server, false)
+	if !s.health.failed {
+		s.health.failed = true
+		e.connected(s, false)
 	}
 }
 
 // heard takes a response on a stream. The server is connected again unless another of its streams, which
 // somebody wants, fails still.
-func (e *Engine) heard(server, stream int) {
-	h := &e.health[server]
+func (e *Engine) heard(s *server, stream int) {
+	h := &s.health
 	if !h.failed {
 		return
 	}
@@ -66,12 +66,12 @@ func (e *Engine) heard(server, stream int) {
 	}
 	// METRIC-1: connected again, once none fails.
 	h.failed = false
-	e.connected(server, true)
+	e.connected(s, true)
 }
 
-func (e *Engine) connected(server int, is bool) {
+func (e *Engine) connected(s *server, is bool) {
 	if m := e.config.Metrics; m != nil {
-		e.hook(server, func() { m.Connected(server, is) })
+		e.hook(s.number, func() { m.Connected(s.number, is) })
 	}
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) Health() (connected map[int]bool, blocked []Blocked) {
 func (e *Engine) measureHealth() (connected map[int]bool, blocked []Blocked) {
 	connected = map[int]bool{}
 	for _, s := range e.streams {
-		connected[s.number] = !e.health[s.number].failed
+		connected[s.server.number] = !s.server.health.failed
 	}
 	for _, b := range e.blocked(time.Now()) {
 		if b.For >= e.watchdog.timeout {

@@ -17,8 +17,7 @@ import (
 // stream is one incarnation of a stream: a writer, which also opens it, and a reader.
 type stream struct {
 	ref    machine.Ref
-	number int // of the server
-	server *Server
+	server *server
 	conn   *conn
 	kind   resource.AnyType // nil of an aggregated stream
 	ctx    context.Context
@@ -50,7 +49,7 @@ func (e *Engine) stream(r machine.Ref) *stream {
 func (e *Engine) open(o machine.Open) {
 	server := e.server(o.Server)
 	s := &stream{
-		ref: o.Ref, number: o.Server, server: server, kind: e.kinds[o.TypeURL],
+		ref: o.Ref, server: server, kind: e.kinds[o.TypeURL],
 		outbox: make(chan [][]byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
@@ -58,10 +57,10 @@ func (e *Engine) open(o machine.Open) {
 	if last := e.streams[o.Stream]; last != nil {
 		s.conn = last.conn
 	} else {
-		s.conn = e.conns.join(server)
+		s.conn = server.join()
 	}
 	e.streams[o.Stream] = s
-	e.created(o.Server)
+	e.created(server)
 	e.work.Go(func() { e.write(s) })
 }
 
@@ -83,7 +82,7 @@ func Method(kind resource.AnyType, delta, v2 bool) string {
 }
 
 // node makes the node of a new stream.
-func (e *Engine) node(server *Server) []byte {
+func (e *Engine) node(server *server) []byte {
 	if server.V2 {
 		// V2-3
 		return apiv2.Node(e.config.Node())
@@ -284,6 +283,6 @@ func (e *Engine) closeStream(r machine.Ref) {
 	}
 	s.abandon()
 	delete(e.streams, r.Stream)
-	delete(e.health[s.number].failing, r.Stream)
-	e.conns.leave(s.conn)
+	delete(s.server.health.failing, r.Stream)
+	e.leave(s.conn)
 }

@@ -24,7 +24,7 @@ type Use struct {
 func (e *Engine) Use(server int) (u *Use) {
 	e.ask(func() {
 		s := e.server(server)
-		u = &Use{engine: e, conn: e.conns.join(s)}
+		u = &Use{engine: e, conn: s.join()}
 		u.retry = retry{make: s.Backoff, complain: func(text string, attrs ...any) {
 			e.Complain(text, s.URI, "", "", attrs...)
 		}}
@@ -69,8 +69,8 @@ func (u *Use) Pause(served bool) time.Duration {
 func (u *Use) Release() {
 	u.release.Do(func() {
 		u.engine.post(func() {
-			u.engine.conns.leave(u.conn)
-			u.engine.conns.hangUp()
+			u.engine.leave(u.conn)
+			u.engine.hangUp()
 		})
 	})
 }
