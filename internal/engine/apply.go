@@ -17,7 +17,6 @@ func (e *Engine) apply(fx machine.Effects) {
 		if s := e.stream(r); s != nil {
 			s.consumed(&e.received)
 		}
-		e.consumed(r)
 	}
 	for _, r := range fx.Release {
 		if s := e.stream(r); s != nil && s.current != nil {
@@ -70,17 +69,11 @@ func (e *Engine) apply(fx machine.Effects) {
 	}
 }
 
-// part is a response while it is being told. Its chunks come in steps of their own; the
+// delivery is a response while it is being told. Its chunks come in steps of their own; the
 // batches of its watches end with the last of them.
-type part struct {
-	responses int // two, if the types of a stream were forgotten under the first
-	lanes     []*lane
-}
-
-// partKey names a part: a stream delivers one response of a type at a time.
-type partKey struct {
-	stream int
-	url    string
+type delivery struct {
+	typeURL string
+	lanes   []*lane
 }
 
 // notify puts notices into the lanes of their watches. What a step told ends with a flush.
@@ -92,12 +85,17 @@ func (e *Engine) notify(notices []machine.Notice) {
 		case machine.NoticeResponse:
 			e.trace(n)
 			e.heard(e.server(n.Server), n.Stream.Stream)
-			if !n.Ignored {
-				e.beginPart(n)
+			d := &delivery{n.TypeURL, e.withHooks(nil, n.Server)}
+			if n.Ignored {
+				e.deliver(n.Stream, d, nil)
+			} else {
+				e.deliveries[n.Stream.Stream] = d
 			}
 		case machine.NoticeEnd:
 			e.countUpdates(n)
-			e.endPart(n)
+			d := e.deliveries[n.Stream.Stream]
+			delete(e.deliveries, n.Stream.Stream)
+			e.deliver(n.Stream, d, n)
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		default:
@@ -164,7 +162,10 @@ func (s *step) load(server int, notices []machine.Notice, to *lane) {
 // as it likes, so each has its own.
 func (e *Engine) tell(notices []machine.Notice, to *step) {
 	n := &notices[0]
-	p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
+	d := e.deliveries[n.Stream.Stream]
+	if d != nil && d.typeURL != n.TypeURL {
+		d = nil
+	}
 	server, stream, trouble := n.Server, n.Stream.Stream, n.Trouble // not to be read any more once a lane has them
 	for i, l := range slices.Backward(e.lanes.told(n)) {
 		own := notices
@@ -174,7 +175,7 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		if e.decoders.tasks.waits(server) {
 			to.load(server, own, l)
 		}
-		e.put(l, item{notices: own, part: p})
+		e.put(l, item{notices: own, of: d})
 		to.touched = with(to.touched, l)
 		if trouble {
 			if to.troubled == nil {
@@ -182,8 +183,8 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 			}
 			to.troubled[stream] = with(to.troubled[stream], l)
 		}
-		if p != nil {
-			p.lanes = with(p.lanes, l)
+		if d != nil {
+			d.lanes = with(d.lanes, l)
 		}
 	}
 }
@@ -199,54 +200,18 @@ func (e *Engine) caughtUp() (done []*machine.Watch) {
 	return done
 }
 
-func (e *Engine) beginPart(n *machine.Notice) {
-	key := partKey{n.Stream.Stream, n.TypeURL}
-	p := e.parts[key]
-	if p == nil {
-		p = &part{}
-		e.parts[key] = p
-	}
-	p.responses++
-	p.lanes = e.withHooks(p.lanes, n.Server)
-}
-
-// endPart ends the delivery of a response: the lanes that it touched end their batches,
-// and when all have come there, the stream may be read on.
-func (e *Engine) endPart(n *machine.Notice) {
-	key := partKey{n.Stream.Stream, n.TypeURL}
-	p := e.parts[key]
-	if p.responses--; p.responses == 0 {
-		delete(e.parts, key)
-	}
-	e.delivering[n.Stream] = true
-	e.deliver(n.Stream, p, p.lanes, n)
-}
-
-// consumed lets the stream be read on, after a response of which watches are told nothing.
-func (e *Engine) consumed(ref machine.Ref) {
-	if e.delivering[ref] {
-		delete(e.delivering, ref)
-		return
-	}
-	var lanes []*lane
-	if s := e.stream(ref); s != nil {
-		lanes = e.withHooks(nil, s.server.number)
-	}
-	e.deliver(ref, nil, lanes, nil)
-}
-
-// deliver says Delivered when all lanes have come to this point. The notice of the end of a
-// response is traced then.
-func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane, end *machine.Notice) {
-	if len(lanes) == 0 {
+// deliver ends the delivery of a response: the lanes that it touched end their batches, and when all have come
+// there, the stream may be read on. The notice of its end, nil of one that is ignored, is traced then.
+func (e *Engine) deliver(ref machine.Ref, d *delivery, end *machine.Notice) {
+	if len(d.lanes) == 0 {
 		e.again = append(e.again, machine.Delivered{Ref: ref})
 		return
 	}
 	if end == nil || e.config.Trace == nil {
-		e.mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
+		e.mark(d.lanes, d, func() { e.post(machine.Delivered{Ref: ref}) })
 		return
 	}
-	e.mark(lanes, p, func() {
+	e.mark(d.lanes, d, func() {
 		at := time.Now()
 		e.post(func() {
 			e.hook(end.Server, func() { e.config.Trace(Traced{Notice: end, At: at}) })
@@ -256,10 +221,10 @@ func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane, end *machine.N
 }
 
 // mark puts a marker behind what is in lanes.
-func (e *Engine) mark(lanes []*lane, p *part, done func()) {
+func (e *Engine) mark(lanes []*lane, of *delivery, done func()) {
 	m := &marker{left: len(lanes), done: done}
 	for _, l := range lanes {
-		e.put(l, item{part: p, marker: m})
+		e.put(l, item{of: of, marker: m})
 	}
 }
 

@@ -123,10 +123,9 @@ type Engine struct {
 	waits      waits
 	decoders   decoders
 	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
-	parts      map[partKey]*part // responses that are being told
-	delivering map[machine.Ref]bool
-	events     []machine.Event // of a turn of the loop; empty between two
-	again      []machine.Event // for the next step of this turn
+	deliveries map[int]*delivery // responses that are being told, by machine stream: one at a time
+	events     []machine.Event   // of a turn of the loop; empty between two
+	again      []machine.Event   // for the next step of this turn
 }
 
 // server is a server in use. All but its configuration is owned by the loop.
@@ -152,7 +151,7 @@ func New(c Config) *Engine {
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
-		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
 		lines: newLines(&c),
 	}
 	e.lanes.dispatch = e.dispatchApart

@@ -52,13 +52,13 @@ const groupSize = 16
 // none.
 type told struct {
 	watch *machine.Watch
-	part  *part
+	of    *delivery
 }
 
 // item is notices, a hook of the program, a flush, or the end of a response.
 type item struct {
 	notices []machine.Notice // the lane's own
-	part    *part            // that the notices are of, or that ends with the marker; nil if none
+	of      *delivery        // that the notices are of, or that ends with the marker; nil if none
 	hook    func()
 	flush   bool
 	marker  *marker
@@ -158,7 +158,7 @@ func (l *lane) do() {
 		if !l.tellAll(it) {
 			return
 		}
-	case it.flush || it.part != nil:
+	case it.flush || it.of != nil:
 		l.flush(it)
 	}
 	m := it.marker
@@ -178,7 +178,7 @@ func (l *lane) tellAll(it *item) bool {
 		if l.list == 0 && l.target == 0 {
 			l.begun.Add(1)
 		}
-		l.tell(n, it.part)
+		l.tell(n, it.of)
 		*n = machine.Notice{} // its value may be large
 		l.list, l.target = 0, 0
 	}
@@ -187,7 +187,7 @@ func (l *lane) tellAll(it *item) bool {
 }
 
 // tell hands a notice to the sinks of its watches, in groups.
-func (l *lane) tell(n *machine.Notice, p *part) {
+func (l *lane) tell(n *machine.Notice, of *delivery) {
 	for ; l.list < 2; l.list, l.target = l.list+1, 0 {
 		to := n.To
 		if l.list == 1 {
@@ -201,7 +201,7 @@ func (l *lane) tell(n *machine.Notice, p *part) {
 			}
 			l.move(to[l.target])
 			if tellSome(n, to[:end], &l.target) {
-				l.told = append(l.told, told{to[l.target-1], p})
+				l.told = append(l.told, told{to[l.target-1], of})
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func (l *lane) flush(it *item) {
 	for l.flushed < len(l.told) {
 		t := l.told[l.flushed]
 		l.flushed++
-		ends := t.part == it.part
+		ends := t.of == it.of
 		if !ends {
 			l.told[l.kept] = t
 			l.kept++
