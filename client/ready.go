@@ -118,7 +118,7 @@ func (e *NotReadyError) Unwrap() []error {
 func (c *Client) allReady(ctx context.Context, values bool) error {
 	for {
 		ws := slices.DeleteFunc(c.books.living(), func(w *core) bool { return w.is == isGet })
-		waited, err := c.await(ctx, values, ws...)
+		waited, err := c.awaitAnswers(ctx, values, ws...)
 		switch {
 		case err != nil:
 			return err
@@ -132,12 +132,12 @@ func (c *Client) allReady(ctx context.Context, values bool) error {
 
 // ready waits for a watch, or for the members of a set.
 func (w *core) ready(ctx context.Context, values bool) error {
-	_, err := w.client.await(ctx, values, w)
+	_, err := w.client.awaitAnswers(ctx, values, w)
 	return cmp.Or(err, w.Err())
 }
 
-// await waits for what watches and sets lack, and says whether there was anything.
-func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bool, err error) {
+// awaitAnswers waits for what watches and sets lack, and says whether there was anything.
+func (c *Client) awaitAnswers(ctx context.Context, values bool, ws ...*core) (waited bool, err error) {
 	if ctx == nil {
 		return false, ErrNilContext
 	}

@@ -29,8 +29,8 @@ type subscription struct {
 
 // asked is what the program asked for.
 func (x *subscription) asked() (typeURL, name string) {
-	if typeURL, name, ok := follow.Asked(&x.watch); ok {
-		return typeURL, name
+	if tree := x.tree.Load(); tree != nil {
+		return tree.Asked()
 	}
 	return x.watch.Type.URL, x.watch.Name
 }

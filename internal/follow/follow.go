@@ -151,6 +151,14 @@ func (t *Tree) Take(n *machine.Notice) (taken, wantsFlush bool) {
 	return true, t.first.root.Tell(n)
 }
 
+// Asked returns what the program asked for.
+func (t *Tree) Asked() (typeURL, name string) {
+	if t.all != nil {
+		return t.typeURL, t.all.name
+	}
+	return t.typeURL, t.first.asked
+}
+
 // open makes the watch of a node, which is to be started.
 func (t *Tree) open(n *node) *machine.Fault {
 	// H-4: what a resource asks of another authority is bounded, by the host.
@@ -233,14 +241,4 @@ func SinkOf(w *machine.Watch) (s Sink, ok bool) {
 		return nil, false
 	}
 	return n.name.tree.sink, true
-}
-
-// Asked returns what the program asked for, given a watch whose notices go to a tree. ok is false if no tree
-// hears the watch.
-func Asked(w *machine.Watch) (typeURL, name string, ok bool) {
-	n, ok := w.Owner.(*node)
-	if !ok {
-		return "", "", false
-	}
-	return n.name.tree.typeURL, n.name.asked, true
 }
