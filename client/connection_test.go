@@ -16,6 +16,7 @@ import (
 // A stream of the program's own shares the connection with the client's streams, and keeps it.
 func TestConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
+		conns := client.CountConns(r.c)
 		w, _ := r.watch("a")
 		r.accept()
 		x, err := r.c.Connect(r.srv.Target())
@@ -26,7 +27,7 @@ func TestConnection(t *testing.T) {
 		r.accept()
 		w.Stop()
 		time.Sleep(time.Minute)
-		if n := client.Connections(r.c); n != 1 {
+		if n := conns.Open.Load(); n != 1 {
 			t.Errorf("%d connections, want 1", n)
 		}
 		must(t, s.(transport.SendCloser).CloseSend())
@@ -34,7 +35,7 @@ func TestConnection(t *testing.T) {
 		x.Close()
 		x.Close()
 		synctest.Wait()
-		if n := client.Connections(r.c); n != 0 {
+		if n := conns.Open.Load(); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
 	})

@@ -1,8 +1,12 @@
 package client
 
 import (
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // Bounds that tests reach.
@@ -28,11 +32,39 @@ func Pending(c *Client) (n int) {
 // Live is how many watches are on the client's books.
 func Live(c *Client) int { return len(c.books.living()) }
 
-// Connections is how many connections are open, or being closed.
-func Connections(c *Client) int { return c.engine.Connections() }
+// Conns counts the connections of a client.
+type Conns struct {
+	transport.Builder
+	Built, Open atomic.Int64
+}
 
-// Sources is how many sources the client has made.
-func Sources(c *Client) int { return c.sources.Len() }
+// CountConns counts the connections that a client makes from now on.
+func CountConns(c *Client) *Conns {
+	all := &Conns{Builder: c.config.Transport}
+	c.config.Transport = all
+	return all
+}
+
+// Build implements [transport.Builder].
+func (all *Conns) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
+	conn, err := all.Builder.Build(s)
+	if err != nil {
+		return nil, err
+	}
+	all.Built.Add(1)
+	all.Open.Add(1)
+	return countedConn{conn, all}, nil
+}
+
+type countedConn struct {
+	transport.Conn
+	all *Conns
+}
+
+func (c countedConn) Close() error {
+	defer c.all.Open.Add(-1)
+	return c.Conn.Close()
+}
 
 // NewMember makes what a set has of a name.
 func NewMember(name string) any { return newMember(name) }

@@ -71,6 +71,7 @@ func TestFallback(t *testing.T) {
 		}
 	}
 	inPair(t, func(t *testing.T, p pair) {
+		conns := client.CountConns(p.c)
 		first, second := p.srv.Target(), p.second.srv.Target()
 		_, a := p.watch("a")
 		p.clusters(p.accept(), "1", "n1", "a")
@@ -100,7 +101,7 @@ func TestFallback(t *testing.T) {
 			t.Error("the stream to the second server still stands")
 		}
 		p.connected("when the first serves again", true)
-		if n := client.Connections(p.c); n != 1 {
+		if n := conns.Open.Load(); n != 1 {
 			t.Errorf("%d connections are kept, want 1", n)
 		}
 		traced.told(t, "the story", "up "+first, "response of "+first, "down "+first+" true",

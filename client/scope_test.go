@@ -21,6 +21,7 @@ import (
 // spec: CACHE-1, FALLBACK-2
 func TestInScope(t *testing.T) {
 	inPair(t, func(t *testing.T, p pair) {
+		conns := client.CountConns(p.c)
 		_, plain := p.watch("a")
 		st := p.accept()
 		p.clusters(st, "1", "n1", "a")
@@ -34,7 +35,7 @@ func TestInScope(t *testing.T) {
 		st2 := p.accept()
 		p.request(st2, "cds [a]")
 		p.clusters(st2, "1", "n1", "a")
-		if n := client.Connections(p.c); n != 1 {
+		if n := conns.Open.Load(); n != 1 {
 			t.Errorf("%d connections, want one for both scopes", n)
 		}
 

@@ -398,14 +398,14 @@ func TestTypeWithoutMethod(t *testing.T) {
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method: %v", err)
 		}
-		before := client.Sources(r.c)
+		conns := client.CountConns(r.c)
 		own := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///own", ChannelCreds: bootstrap.Insecure()}}})
 		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) {}, own)
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method, at a source of the watch: %v", err)
 		}
-		if n := client.Sources(r.c); n != before {
-			t.Errorf("%d sources after a watch that failed, %d before", n, before)
+		if n := conns.Built.Load(); n != 0 { // as a new source would have it
+			t.Errorf("connections for %d servers were built for a watch that failed", n)
 		}
 	}, func(c *client.Config) { c.Streams = client.StreamsPerType })
 }

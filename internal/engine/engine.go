@@ -232,18 +232,6 @@ func (e *Engine) Works(w *machine.Watch) (is bool) {
 	return is
 }
 
-// Connections counts the connections that are kept.
-func (e *Engine) Connections() (n int) {
-	e.ask(func() {
-		for _, s := range *e.servers.Load() {
-			if s.conn != nil {
-				n++
-			}
-		}
-	})
-	return n
-}
-
 // ResetBackoff ends all waits between attempts now and starts their growth over.
 func (e *Engine) ResetBackoff() {
 	e.post(func() {

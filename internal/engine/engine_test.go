@@ -395,7 +395,7 @@ func TestSlowConnClose(t *testing.T) {
 		began := time.Now()
 		e.Start(watchOf(kind, &sink{}, "a"))
 		<-conns[1].streams
-		if n := e.Connections(); n != 1 || time.Since(began) != 0 {
+		if n := connections(e); n != 1 || time.Since(began) != 0 {
 			t.Errorf("%d connections, the new stream after %v", n, time.Since(began))
 		}
 		e.Close()

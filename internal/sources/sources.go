@@ -85,13 +85,6 @@ func (s *Sources) Source(i int) Source {
 	return s.all[i]
 }
 
-// Len is how many sources there are.
-func (s *Sources) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all)
-}
-
 // Scopes are the names of the machine's scopes, by number. The scope of a source that a watch brought along
 // is the watch's, followed by "@" and the name of the source's first server.
 func (s *Sources) Scopes() []string {

@@ -103,8 +103,8 @@ func TestSources(t *testing.T) {
 	if want := []string{"one", "two", "away", "three"}; !slices.Equal(known, want) {
 		t.Errorf("the servers are %v, want %v", known, want)
 	}
-	if want := []string{"", "@away", "s"}; !slices.Equal(s.Scopes(), want) || len(made) != 2 || s.Len() != 4 {
-		t.Errorf("the scopes are %q, want %q; %d sources of %d were made", s.Scopes(), want, len(made), s.Len())
+	if want := []string{"", "@away", "s"}; !slices.Equal(s.Scopes(), want) || len(made) != 2 || len(s.all) != 4 {
+		t.Errorf("the scopes are %q, want %q; %d sources of %d were made", s.Scopes(), want, len(made), len(s.all))
 	}
 	if answers := made[0].Answers; answers(0, "") || !answers(0, "a") || answers(3, "a") {
 		t.Error("other servers may say names of an authority than those that answer for it")
