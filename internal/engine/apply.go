@@ -112,16 +112,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 	for _, l := range told.touched {
 		e.put(l, item{flush: true})
 	}
-	for server, l := range told.loaded {
-		e.decoders.tasks.owes(server, l.size)
-		e.mark(l.lanes, nil, func() {
-			e.post(func() {
-				e.decoders.tasks.told(server, l.size)
-				e.decodeMore()
-			})
-		})
-	}
-	if told.troubled == nil {
+	if told.troubled == nil { // as mostly
 		return
 	}
 	for _, i := range slices.Sorted(maps.Keys(told.troubled)) {
@@ -133,29 +124,21 @@ func (e *Engine) notify(notices []machine.Notice) {
 type step struct {
 	touched  []*lane
 	troubled map[int][]*lane // those that were told of trouble, by machine stream; nil if none was
-	loaded   map[int]*load   // by servers whose next resources wait for a worker; nil if none do
 }
 
-// load is the size of a server's resources that one step put into lanes, and these lanes.
-type load struct {
-	size  int // as in turns
-	lanes []*lane
-}
-
-// load counts notices that go into a lane.
-func (s *step) load(server int, notices []machine.Notice, to *lane) {
-	l := s.loaded[server]
-	if l == nil {
-		if s.loaded == nil {
-			s.loaded = map[int]*load{}
-		}
-		l = &load{}
-		s.loaded[server] = l
-	}
+// load counts what a server's resources take that go into a lane, until they are told.
+func (e *Engine) load(server int, notices []machine.Notice) (told *marker) {
+	size := 0
 	for i := range notices {
-		l.size += untoldSize + len(notices[i].Raw)
+		size += untoldSize + len(notices[i].Raw)
 	}
-	l.lanes = with(l.lanes, to)
+	e.decoders.tasks.owes(server, size)
+	return newMarker(1, func() {
+		e.post(func() {
+			e.decoders.tasks.told(server, size)
+			e.decodeMore()
+		})
+	})
 }
 
 // tell puts notices for the same watches into the lanes of these. A lane does with what it has
@@ -172,10 +155,11 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
 		}
+		it := item{notices: own, of: d}
 		if e.decoders.tasks.waits(server) {
-			to.load(server, own, l)
+			it.marker = e.load(server, own)
 		}
-		e.put(l, item{notices: own, of: d})
+		e.put(l, it)
 		to.touched = with(to.touched, l)
 		if trouble {
 			if to.troubled == nil {
@@ -222,7 +206,7 @@ func (e *Engine) deliver(ref machine.Ref, d *delivery, end *machine.Notice) {
 
 // mark puts a marker behind what is in lanes.
 func (e *Engine) mark(lanes []*lane, of *delivery, done func()) {
-	m := &marker{left: len(lanes), done: done}
+	m := newMarker(len(lanes), done)
 	for _, l := range lanes {
 		e.put(l, item{of: of, marker: m})
 	}

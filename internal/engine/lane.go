@@ -66,17 +66,18 @@ type item struct {
 
 // marker is reached when all lanes that hold it have come to it.
 type marker struct {
-	mu   sync.Mutex
-	left int
+	left atomic.Int32
 	done func()
 }
 
+func newMarker(lanes int, done func()) *marker {
+	m := &marker{done: done}
+	m.left.Store(int32(lanes))
+	return m
+}
+
 func (m *marker) reached() {
-	m.mu.Lock()
-	m.left--
-	last := m.left == 0
-	m.mu.Unlock()
-	if last {
+	if m.left.Add(-1) == 0 {
 		m.done()
 	}
 }
