@@ -85,7 +85,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 		case machine.NoticeResponse:
 			e.trace(n)
 			e.heard(e.server(n.Server), n.Stream.Stream)
-			d := &delivery{n.TypeURL, e.withHooks(nil, n.Server)}
+			d := &delivery{n.TypeURL, e.hookLanes(n.Server)}
 			if n.Ignored {
 				e.deliver(n.Stream, d, nil)
 			} else {
@@ -219,13 +219,13 @@ func with(ls []*lane, l *lane) []*lane {
 	return append(ls, l)
 }
 
-// withHooks adds the lane in which a server's hooks are called, so that slow ones hold
+// hookLanes is the lane in which a server's hooks are called, if there are any, so that slow ones hold
 // back what they hear of.
-func (e *Engine) withHooks(ls []*lane, server int) []*lane {
+func (e *Engine) hookLanes(server int) []*lane {
 	if l := e.server(server).home; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
-		return with(ls, l)
+		return []*lane{l}
 	}
-	return ls
+	return nil
 }
 
 // trace logs what happens on a stream and tells the program's trace.
