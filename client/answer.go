@@ -6,14 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// answer is what a subscription was told of its resource, as far as Ready asks.
+// answer is what a subscription was told of its resource, as far as Ready asks, and whether it has ended. A set has
+// one of its own for its end.
 type answer struct{ state atomic.Uint32 }
 
 const (
-	answerAwaited uint32 = iota // nothing was told yet
-	answerLacking               // it was told that there is no value
-	answerValue                 // it was told of a value, or a collection's first state
-	answerOver                  // the subscription has ended
+	answerAwaited  uint32 = iota // nothing was told yet
+	answerLacking                // it was told that there is no value
+	answerValue                  // it was told of a value, or a collection's first state
+	answerOver                   // the subscription has ended: no call of the handler begins for it
+	answerFinished               // of a watch or a set: nor does any run
 )
 
 // isAnswer says whether an event is an answer of the server about the resource: trouble that leaves the held value
@@ -52,7 +54,10 @@ func (a *answer) takeNew(in *answers, ev *Event[any]) { in.become(a, told(ev)) }
 func (a *answer) value() bool { return a.state.Load() == answerValue }
 
 // over says that the subscription has ended.
-func (a *answer) over() bool { return a.state.Load() == answerOver }
+func (a *answer) over() bool { return a.state.Load() >= answerOver }
+
+// finished says that the last call of the handler has returned too.
+func (a *answer) finished() bool { return a.state.Load() == answerFinished }
 
 // open says whether an answer, or a value, is waited for still.
 func (a *answer) open(values bool) bool { return count(a.state.Load(), values) > 0 }

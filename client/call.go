@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
@@ -52,20 +51,6 @@ func (c *Client) left(what, andSo string, p any) {
 	c.panicked(what+" panicked"+andSo, "", "", p)
 }
 
-// callState says whether calls of the handler of a watch may begin, and whether one may run. That one runs is not
-// noted here, which would cost many watches of one resource more than their handlers do: the engine knows at which
-// watch each dispatcher is.
-type callState struct{ of atomic.Uint32 }
-
-const (
-	callMayBegin uint32 = iota
-	callOver            // the watch is over: none begins
-	callFinished        // nor does any run
-)
-
-func (s *callState) over() bool     { return s.of.Load() >= callOver }
-func (s *callState) finished() bool { return s.of.Load() == callFinished }
-
 // handle calls the handler of a watch, unless that is over.
 func (w *core) handle(call func()) {
 	returned := false
@@ -82,9 +67,10 @@ func (w *core) handle(call func()) {
 	returned = true
 }
 
-// called is after a call. There is one at a time.
+// called is after a call. There is one at a time. That one runs is not noted with the watch, which would cost many
+// watches of one resource more than their handlers do: the engine knows at which watch each dispatcher is.
 func (w *core) called() {
-	if w.state.over() {
+	if w.answer.over() {
 		w.finish()
 	}
 }
@@ -111,7 +97,7 @@ func (w *core) fail(p any) {
 func (w *core) finish() {
 	w.client.endings.Lock()
 	defer w.client.endings.Unlock()
-	if w.state.of.Swap(callFinished) != callFinished && w.ending.done != nil {
+	if w.answer.state.Swap(answerFinished) != answerFinished && w.ending.done != nil {
 		close(w.ending.done)
 	}
 }

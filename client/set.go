@@ -84,7 +84,7 @@ func (s *Set) enter(m *part, a asked) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// U-11: each spelling is told in its own.
-	if s.state.over() || s.spelled(a.name, m.name) != nil {
+	if s.answer.over() || s.spelled(a.name, m.name) != nil {
 		return false
 	}
 	s.put(a.name, m)

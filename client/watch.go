@@ -93,10 +93,9 @@ func (x *subscription) tellTo(s sink, w *core, kind resource.AnyType, a asked) {
 // core is what watches and sets have in common. Its exported methods are theirs.
 type core struct {
 	*view
-	tie          *tie // nil if its context has no end
-	state        callState
+	tie          *tie    // nil if its context has no end
 	place        int32   // on the client's books, from 1; 0 if not on them; guarded by its lock
-	subscription         // the only one; of a set none, but its kind and its watch's Owner
+	subscription         // the only one; of a set none, but its kind, its watch's Owner and the end in its answer
 	ending       *ending // nil while it lives and nobody has asked for Done; guarded by Client.endings
 }
 
@@ -142,7 +141,7 @@ func (w *core) begin() error {
 		w.client.endings.Lock()
 		t.unhook = unhook
 		w.client.endings.Unlock()
-		if w.state.over() { // its end may have come before that
+		if w.answer.over() { // its end may have come before that
 			unhook()
 		}
 	}
@@ -169,12 +168,12 @@ func (w *core) run(xs ...*subscription) error {
 // end is the end of the watch, whoever comes first.
 func (w *core) end(err error) {
 	w.client.endings.Lock()
-	if w.state.over() {
+	if w.answer.over() {
 		w.client.endings.Unlock()
 		return
 	}
 	w.itsEnding().err = err
-	w.state.of.Store(callOver)
+	w.client.answers.become(&w.answer, answerOver)
 	var unhook func() bool
 	if w.tie != nil {
 		unhook = w.tie.unhook
@@ -209,7 +208,7 @@ func (w *core) set() *Set {
 
 // alive says whether the handler may be called.
 func (w *core) alive() bool {
-	return (w.tie == nil || w.tie.ctx.Err() == nil) && !w.client.closed.Load() && !w.state.over()
+	return (w.tie == nil || w.tie.ctx.Err() == nil) && !w.client.closed.Load() && !w.answer.over()
 }
 
 // Stop ends the watch, or the set. After it returns, no call of the handler begins. It does not wait for a
@@ -218,11 +217,11 @@ func (w *core) alive() bool {
 func (w *core) Stop() {
 	w.end(ErrStopped)
 	switch {
-	case w.state.finished() || engine.InHandler():
+	case w.answer.finished() || engine.InHandler():
 	case w.set() != nil:
-		engine.Await(w.state.finished)
+		engine.Await(w.answer.finished)
 	default:
-		w.client.engine.Await(w.watch.Lane, w.state.finished)
+		w.client.engine.Await(w.watch.Lane, w.answer.finished)
 	}
 }
 
@@ -234,7 +233,7 @@ func (w *core) Done() <-chan struct{} {
 	e := w.itsEnding()
 	if e.done == nil {
 		e.done = make(chan struct{})
-		if w.state.finished() {
+		if w.answer.finished() {
 			close(e.done)
 		}
 	}
