@@ -166,9 +166,10 @@ type Features struct {
 	// ResumeVersion, "xdswatch.resume_version", makes the first request of a new stream in state
 	// of the world have the version that was accepted on the last stream, if everything that is
 	// subscribed to is held or known not to exist: a server that remembers its versions need not
-	// send again what the client holds. Of a wildcard that is known only where responses hold
-	// everything, as for listeners and clusters. Without it a new stream has no version, as in the xDS protocol, since some servers count versions from 1 with each process, or for each replica,
-	// and send nothing if the numbers are equal by chance.
+	// send again what the client holds. With a wildcard only types whose responses hold everything,
+	// as listeners and clusters, have a version. Without the feature a new stream has none, as in
+	// the xDS protocol, since some servers count versions from 1 with each process, or for each
+	// replica, and send nothing if the numbers are equal by chance.
 	ResumeVersion bool
 	// ExplicitWildcard, "xdswatch.explicit_wildcard", is for servers that know the wildcard by
 	// the name "*" (xDS protocol, "How the client specifies what resources to return"): the

@@ -184,6 +184,9 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 // dropUnwanted drops everything that is not wanted, though the server was not told so.
 func (sh *share) dropUnwanted() {
 	for sub := range sh.all() {
+		sub.forgetStream()
+	}
+	for sub := range sh.all() {
 		sh.cache.dropIfUnwanted(sub)
 	}
 	if sh.source.watches == 0 {
@@ -288,6 +291,9 @@ func (sub *subscription) covering() (all []*Watch) {
 func (c *cache) adoptCovered(glob *collection, covers pattern) {
 	for _, from := range []*collection{glob.source.share(c).plain, c.star} {
 		for sub := range from.members.all() {
+			if !strings.HasPrefix(sub.name, covers.before) {
+				continue // as most are
+			}
 			if p, ok := split(sub.name); !ok || p != covers {
 				continue
 			}

@@ -65,8 +65,8 @@ func (l *link) versionToClaim() string {
 // allKnown says that the server need not say anything again to a client that has the version.
 func (l *link) allKnown() bool {
 	for sub := range l.owned() {
-		// SOTW-2, FALLBACK-3: what is another server's, is kept though deleted, was refused in this version or is awaited has
-		// to be said.
+		// SOTW-2, FALLBACK-3: the server has to send again what another server said, what is kept though deleted, what was
+		// refused in this version, and what is awaited.
 		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && sub.fault().Version == l.resume ||
 			sub.wanted() && !sub.usable() && (sub.isCollection() || !sub.absent()) {
 			return false
@@ -76,13 +76,21 @@ func (l *link) allKnown() bool {
 }
 
 // mayResume notes what a new stream may claim once a response is accepted: nothing if it answers a wildcard that is not
-// wanted any more, or not yet. With a collection that is known only of a response that holds everything: others say
+// wanted any more, or not yet. With a collection only a response that holds everything allows it: others say
 // nothing of members that are not held.
 func (l *link) mayResume(resp *response) {
 	l.resume = ""
-	if wild := l.form != wildNone; wild == l.wantsStar() && (resp.tellsAll() || !wild && len(l.cache.globs) == 0) {
+	if wild := l.form != wildNone; wild == l.wantsStar() && (resp.tellsAll() || !wild && !l.hasGlobs()) {
 		l.resume = resp.Version
 	}
+}
+
+// hasGlobs says whether the server is or was to know of a glob of the type.
+func (l *link) hasGlobs() bool {
+	return slices.ContainsFunc(l.stream.sources, func(src *source) bool {
+		sh := src.share(l.cache)
+		return sh != nil && len(sh.globs) > 0 && src.reaches(l.stream)
+	})
 }
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is

@@ -104,13 +104,10 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	c, src, subs := sh.cache, sh.source, sh.inOrder()
-	withWriter := map[*subscription]bool{}
-	if l := src.stream().link(c.typ.URL); l != nil {
-		for _, sub := range l.fresh {
-			withWriter[sub] = true
-		}
-	}
 	for _, sub := range subs {
+		if sub.of.source != src {
+			continue // the end of its glob has given it to the wildcard of another source
+		}
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
@@ -123,7 +120,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		l := sub.link()
 		sub.forgetStream()
 		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
-		sub.left = sub.subscribed && !withWriter[sub]
+		sub.sent = sub.subscribed && !l.message.names(sub)
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}

@@ -48,7 +48,7 @@ func (resp *response) findCompleted() {
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
 func (resp *response) isFirstStateOf(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && c.self.hasLeft() && !c.complete
+	return c.ownedBy(resp.link.stream) && c.self.wasSent() && !c.complete
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
@@ -100,7 +100,7 @@ func (r *reader) absent() (all []statement) {
 
 // leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
 // version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.unconfirmedTimeout]), and
-// names that are watched beside a wildcard later ([Machine.left]).
+// names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	switch {
@@ -113,9 +113,9 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 			return statesAbsent
 		}
 	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
-	case (l.stream.FullState || l.form == wildLegacy) && sub.hasLeft() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed()):
+	case (l.stream.FullState || l.form == wildLegacy) && sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed()):
 		return statesAbsent
-	case sub.status == StatusDoesNotExist && sub.foreign() && sub.hasLeft(): // this server does not have it either
+	case sub.status == StatusDoesNotExist && sub.foreign() && sub.wasSent(): // this server does not have it either
 		return statesAbsent
 	}
 	return statesNothing
@@ -128,17 +128,16 @@ func (resp *response) omits(sub *subscription) bool {
 	switch {
 	case !sub.exists():
 		return false
-	case sub.hasLeft(), l.stream.FullState:
+	case sub.wasSent(), l.stream.FullState:
 		return true
 	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
 		return true
 	case sub.of.isGlob():
-		return sub.of.self.hasLeft()
+		return sub.of.self.wasSent()
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
-	star := l.cache.star.self
-	return (l.form != wildNone || star.left && l.owns(star)) && !(sub.wanted() && structured(sub.name))
+	return (l.form != wildNone || l.message.endsWild) && !(sub.wanted() && structured(sub.name))
 }
 
 // finish applies what a response says beside values; then the answer is owed, unless the response's stream is over.
@@ -201,7 +200,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 // state ends it, and the result is true.
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
-	case l.stream.timeout <= 0 && !sub.hasLeft(): // the server may not have been asked yet
+	case l.stream.timeout <= 0 && !sub.wasSent(): // the server may not have been asked yet
 	case l.stream.timeout <= 0:
 		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed // it is on no list: no silence ends it
 	case !sub.unconfirmed:
@@ -247,6 +246,9 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 
 // answer: the server has spoken, whatever became of the response, and is owed an answer.
 func (m *Machine) answer(now time.Time, resp *response) {
+	if l := resp.link; resp.nacked() && resp.Version == l.resume {
+		l.resume = "" // SOTW-2: something of that version was refused, though it was accepted before
+	}
 	m.recovered(resp.link.stream)
 	m.afterFirst(now, resp)
 	// ACK-1, S-23: each response is answered once.

@@ -124,7 +124,7 @@ func (resp *response) dropUntold() {
 		}
 	}
 	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial && !sub.lives() && !sub.exists() {
+		if sub.seen == resp.serial && !sub.isCollection() && !sub.lives() && !sub.exists() {
 			resp.link.cache.drop(sub)
 		}
 	}

@@ -71,10 +71,10 @@ func (l *link) leave(sub *subscription, name []byte) {
 
 // subscribe marks subscriptions as named by the message being composed.
 func (l *link) subscribe(subs []*subscription) {
-	l.fresh = append(l.fresh, subs...)
+	l.message.fresh, l.message.set = append(l.message.fresh, subs...), nil
 	for _, sub := range subs {
 		if l.owns(sub) {
-			sub.subscribed, sub.left = true, false
+			sub.subscribed, sub.sent = true, false
 		}
 	}
 }

@@ -43,10 +43,29 @@ type onStream struct {
 	unwantedSince time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	stated        serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
 	owed          []answer
-	fresh         []*subscription // that the message with the writer names, and the one before did not; the wildcard too, if it begins that
+	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
 	sweepTimer    timer           // when it rings they go
+}
+
+// message is a request that the writer has, until it has left.
+type message struct {
+	fresh    []*subscription        // that it names and the request before did not; the wildcard too, if it begins that
+	set      map[*subscription]bool // of the same; made when one is looked for first
+	endsWild bool                   // responses are still the wildcard's until it has left
+	answered bool                   // a response came since, which may answer it
+}
+
+// names says whether a subscription is among those that the message names anew.
+func (msg *message) names(sub *subscription) bool {
+	if msg.set == nil {
+		msg.set = make(map[*subscription]bool, len(msg.fresh))
+		for _, sub := range msg.fresh {
+			msg.set[sub] = true
+		}
+	}
+	return msg.set[sub]
 }
 
 // wildForm is how everything was requested from a server.

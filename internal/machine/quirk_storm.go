@@ -100,6 +100,7 @@ func (resp *response) fingerprint() (sum uint64) {
 		r := &resp.Resources[i]
 		sum += hashOf(r.Name) + 31*hashOf(r.Payload)
 	}
+	sum += resp.removedSum
 	for _, name := range resp.Removed {
 		sum += 7 * hashOf(name)
 	}

@@ -39,8 +39,11 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	case l.written:
 		// The response may answer this message or the one before it; which of them cannot be told. A collection that
 		// counts as complete too early is better than one whose answer was missed.
-		for _, sub := range l.fresh {
-			sub.left = sub.left || sub.isCollection() && l.owns(sub)
+		if !l.message.answered {
+			l.message.answered = true
+			for _, sub := range l.message.fresh {
+				sub.sent = sub.sent || sub.isCollection() && l.owns(sub)
+			}
 		}
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
@@ -149,6 +152,7 @@ func (m *Machine) siftOn(now time.Time) {
 		m.agenda.touch(it.link.stream)
 		n := min(siftMost, len(it.rest))
 		for _, name := range it.rest[:n] {
+			it.removedSum += 7 * hashOf(name)
 			if it.link.concerns(name) {
 				it.Removed = append(it.Removed, name) // in the place of one that was looked at
 			}

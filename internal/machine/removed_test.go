@@ -31,3 +31,26 @@ func BenchmarkRemovedAndNotFound(b *testing.B) {
 		}
 	})
 }
+
+// Long lists of removed names that nobody knows are different responses if the names are, and no storm.
+//
+// spec: S-2
+func TestLongRemovalsAreNoStorm(t *testing.T) {
+	r := newRig(t, Config{}, Server{Delta: true})
+	r.step(Start{r.watch("a")})
+	r.up()
+	for i := range stormSame + 2 {
+		resp := &wire.Response{TypeURL: r.typ.URL, Version: "1", Nonce: fmt.Sprint(i)}
+		for j := range siftMost + 1 {
+			resp.Removed = append(resp.Removed, fmt.Appendf(nil, "%d-%d", i, j))
+		}
+		fx := r.step(Received{r.ref, resp})
+		for len(r.m.sifting) > 0 {
+			fx = r.step(Tick{})
+		}
+		for _, l := range fx.Log {
+			t.Errorf("after %d: %s", i, l.Text)
+		}
+		r.step(Written{r.ref}, Delivered{r.ref})
+	}
+}

@@ -20,11 +20,12 @@ const (
 // response is one that is being worked on: a [reader] finds what it speaks of and plans what that means, what is
 // new is decoded, and then all of it is applied.
 type response struct {
-	// What the wire said, and what was so when it came. It does not change, but for what [Machine.sift] drops.
+	// What the wire said, and what was so when it came. Of a long list of removed names [Machine.sift] drops some.
 	*wire.Response
-	ref    Ref
-	link   *link
-	serial serial
+	ref        Ref
+	link       *link
+	serial     serial
+	removedSum uint64 // of the names of a long list of removed ones, for fingerprint
 
 	reading
 	work

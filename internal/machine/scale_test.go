@@ -275,6 +275,23 @@ func fallTogether(t testing.TB, n int) {
 	a.stopAll(ws)
 }
 
+// fallOvertaken has all come back by an answer that is faster than the news that its request has left.
+func fallOvertaken(t testing.TB, n int) {
+	a := newAuthorities(n)
+	ws := a.watchAll("x")
+	a.up(0)
+	a.down(0)
+	a.up(1)
+	a.answer(1, "x")
+	a.step(Retry{a.refs[0]})
+	a.m.Step(a.now, Up{Ref: a.refs[0]})
+	a.answer(0, "x")
+	if back := a.on(0); back != n {
+		t.Fatalf("%d came back, want %d", back, n)
+	}
+	a.stopAll(ws)
+}
+
 // fallOneByOne has each fall back alone, because of a watch that lacks something, come back
 // with the others, and leave.
 func fallOneByOne(t testing.TB, n int) {
@@ -306,6 +323,7 @@ var falls = []struct {
 	run  func(testing.TB, int)
 }{
 	{"together", fallTogether},
+	{"overtaken", fallOvertaken},
 	{"one by one", fallOneByOne},
 }
 

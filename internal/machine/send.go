@@ -140,7 +140,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		msg = [][]byte{whole}
 	}
 	if msg == nil {
-		m.left(now, l) // names beside a legacy wildcard need no request
+		m.sent(now, l) // names beside a legacy wildcard need no request
 		return false
 	}
 	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
@@ -183,20 +183,21 @@ func sizeOf(msg [][]byte) (size int) {
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true
-	fresh := m.left(now, l)
+	fresh := m.sent(now, l)
 	for _, q := range l.stream.quirks {
 		q.written(m, now, l, first, fresh)
 	}
 }
 
-// left: the names that a message has anew have left with it.
-func (m *Machine) left(now time.Time, l *link) (fresh []*subscription) {
-	fresh, l.fresh = l.fresh, nil
+// sent: the names that a message has anew have left with it.
+func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
+	fresh = l.message.fresh
+	l.message = message{}
 	for _, sub := range fresh {
 		if !l.has(sub) {
 			continue
 		}
-		sub.left = sub.subscribed
+		sub.sent = true
 		switch {
 		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
 		case l.stated != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():

@@ -48,7 +48,7 @@ type subscription struct {
 	// Of this incarnation of the active server's stream; see [subscription.forgetStream].
 	timer            // of the answer, while that is waited for
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
-	left        bool // the writer has sent that request, and of the wildcard none yet that ends it; of a collection a response shows that too
+	sent        bool // the writer has sent that request; of a collection a response shows that too
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 
 	status    Status
@@ -61,7 +61,7 @@ type subscription struct {
 // forgetStream forgets what the active server was told of a name on this incarnation of its stream, and what it has to
 // answer.
 func (sub *subscription) forgetStream() {
-	sub.timer, sub.subscribed, sub.left, sub.unconfirmed = 0, false, false, false
+	sub.timer, sub.subscribed, sub.sent, sub.unconfirmed = 0, false, false, false
 	if sub.isCollection() {
 		sub.of.listed = false
 	}
@@ -73,8 +73,8 @@ func (sub *subscription) wanted() bool { return len(sub.watches) > 0 }
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
 func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed }
 
-// hasLeft says that a request which asks for it has left.
-func (sub *subscription) hasLeft() bool { return sub.subscribed && sub.left }
+// wasSent says that a request which asks for it has left.
+func (sub *subscription) wasSent() bool { return sub.subscribed && sub.sent }
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
 func (sub *subscription) isCollection() bool { return sub.of.self == sub }

@@ -92,8 +92,8 @@ func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1
 // roster is subscriptions in no order, each of which knows its place. Nil has none and takes none.
 type roster []*subscription
 
-// all yields the subscriptions. What is put meanwhile may come or not; some may come twice if others are dropped than the
-// one that came last.
+// all yields the subscriptions. What is put meanwhile may come or not; some may come twice if the loop drops another
+// subscription than the one that came last.
 func (r *roster) all() iter.Seq[*subscription] {
 	return func(yield func(*subscription) bool) {
 		for i := len(*r) - 1; i >= 0; i-- {

@@ -164,8 +164,8 @@ func (m *Machine) log(sub *subscription, warn bool, text string) {
 }
 
 // warnStar tells the operator why an explicit wildcard does not work.
-// S-31: the log says it.
 func (m *Machine) warnStar(l *link) {
+	// S-31: the log says it.
 	m.logType(l, warning, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
 }
 

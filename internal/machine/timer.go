@@ -28,7 +28,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 // owesAnswer says whether the server has to answer for a resource or a collection.
 func (l *link) owesAnswer(sub *subscription) bool {
 	// DNE-2: the request has left.
-	if !sub.hasLeft() || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
+	if !sub.wasSent() || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
 		return false
 	}
 	// DNE-3, LKG-9: a held resource has no timer, but a stale one has, and one that the server has to confirm.

@@ -40,6 +40,7 @@ func (l *link) setForm(form wildForm) {
 	if l.form = form; before != form && form == wildLegacy {
 		l.stated = 0 // what came before answers no wildcard
 	}
+	l.message.endsWild = before != wildNone && form == wildNone
 	switch self := l.cache.star.self; {
 	case before == wildNone && form != wildNone:
 		l.subscribe([]*subscription{self})
@@ -52,8 +53,6 @@ func (l *link) setForm(form wildForm) {
 		}
 		self.subscribed = false
 		l.cache.dropIfUnwanted(self)
-		self.left = true // responses are the wildcard's until the message has left
-		l.fresh = append(l.fresh, self)
 	}
 }
 
