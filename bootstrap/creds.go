@@ -76,7 +76,7 @@ func (x field) credsType() (string, bool) {
 	if !x.present() || !x.object() {
 		return "", false
 	}
-	x.mustMean(credsKeys...)
+	x.mustMean(credsKeys, credsKeys...)
 	typ := x.at("type").required()
 	x.at("config").hidden().object()
 	return typ, typ != ""
@@ -93,7 +93,7 @@ func (x field) knownChannelCreds(typ string) ChannelCreds {
 	case typ == credsTLS:
 		cc.TLS = config.tls()
 	case typ == credsInsecure:
-		config.mustHave()
+		config.mustMean(configKeys)
 	case build != nil:
 		cc.Build = func() (credentials.Bundle, error) { return build(cc.Config) }
 	}
@@ -111,7 +111,7 @@ const googleDefaultHint = `"google_default" needs the option ` +
 
 // tls reads the config of a "tls" channel credential (gRFC A65).
 func (x field) tls() *TLS {
-	x.mustHave(tlsKeys...)
+	x.mustMean(configKeys, tlsKeys...)
 	t := &TLS{
 		CACertificateFile: x.at("ca_certificate_file").filePath(),
 		CertificateFile:   x.at("certificate_file").filePath(),
@@ -144,7 +144,7 @@ func (x field) callCreds() []CallCreds {
 		build := x.doc.opts.call[typ]
 		switch {
 		case typ == credsJWTTokenFile:
-			config.mustHave("jwt_token_file")
+			config.mustMean(configKeys, "jwt_token_file")
 			config.at("jwt_token_file").required()
 			cc.TokenFile = config.at("jwt_token_file").filePath()
 		case build != nil:

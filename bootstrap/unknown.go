@@ -55,28 +55,16 @@ func (x field) mayHave(keys ...string) {
 	}
 }
 
-// mustHave is mayHave for the config of a credential: a member that may be a misspelt key of one, or is a key of
-// another one, is a fault.
-func (x field) mustHave(keys ...string) {
+// mustMean is mayHave where a member may decide about security: one that is close to a decisive key, or is one that has no
+// place here, is a fault.
+func (x field) mustMean(decisive []string, keys ...string) {
 	for _, name := range x.strangers(keys) {
 		switch at := x.at(name); {
-		case nearest(name, configKeys) != "":
-			// H-7: it decides about security.
+		case nearest(name, decisive) != "":
+			// H-7: it would be passed over.
 			at.hidden().fault("is not known here%s", didYouMean(name, keys))
 		case at.present():
 			at.notice("is not known here and has no effect")
-		}
-	}
-}
-
-// mustMean is mayHave where a member that is misspelt may be one that decides about security,
-// which is a fault.
-func (x field) mustMean(keys ...string) {
-	for _, name := range x.strangers(keys) {
-		if nearest(name, keys) != "" {
-			x.at(name).hidden().fault("is not known here%s", didYouMean(name, keys))
-		} else {
-			x.at(name).notice("is not known here and has no effect")
 		}
 	}
 }

@@ -104,11 +104,12 @@ func (s *Set) Remove(names ...string) {
 			s.remove(a.name, name)
 		}
 	}
+	if engine.InHandler() {
+		return
+	}
 	var over atomic.Bool // a call that may have events of them
 	s.after(s.lanes(), func() { over.Store(true) })
-	if !over.Load() && !engine.InHandler() {
-		engine.Await(over.Load)
-	}
+	engine.Await(over.Load)
 }
 
 // remove removes the member of a name as it is spelled, else those of all spellings.

@@ -93,6 +93,7 @@ func (m *ConfigMap) Set(files map[string][]byte) error {
 	if err != nil {
 		return err
 	}
+	err = os.Chmod(next, 0o755) // as Kubernetes has it
 	for name, data := range files {
 		err = errors.Join(err, os.WriteFile(filepath.Join(next, name), data, 0o644))
 	}

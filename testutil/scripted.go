@@ -51,7 +51,7 @@ type Server struct {
 	conns   map[*serverConn]struct{}
 	current *generation // which gets new connections
 
-	admitting change // of refuse or hold
+	admitting change // of hold
 }
 
 // Option is an option of [NewServer] and [ListenServer].

@@ -39,9 +39,6 @@ var errOver = errors.New("nothing more will come")
 
 // await waits until ok, which it calls at first, after each change, and once more when over is closed.
 func (c *change) await(ctx context.Context, over <-chan struct{}, ok func() bool) error {
-	if ok() {
-		return nil
-	}
 	for {
 		next := c.coming()
 		if ok() {

@@ -8,7 +8,7 @@ import (
 )
 
 // After runs f when the dispatcher of a lane is past a call that it may be making: one that it makes at a watch of
-// which about says so. That is now, or between two calls. f must not block.
+// which about says so. That is now, or between two calls. f must not block; about must not ask the engine.
 func (e *Engine) After(lane int32, about func(at *machine.Watch) bool, f func()) {
 	l := e.lanes.at(lane)
 	if l == nil || !l.later(about, f) {
@@ -37,7 +37,7 @@ func (l *lane) move(at *machine.Watch) {
 	}
 	l.mu.Lock()
 	fs := l.after
-	l.after = nil
+	l.after, l.vain = nil, false
 	l.awaited.Store(false)
 	l.mu.Unlock()
 	for _, f := range fs {
@@ -52,9 +52,13 @@ func (e *Engine) Await(lane int32, over func() bool) {
 	if l == nil {
 		return
 	}
-	begun := l.begun.Load()
-	if l.vain.Load() != begun && !Await(over) {
-		l.vain.Store(begun)
+	l.mu.Lock()
+	vain := l.vain
+	l.mu.Unlock()
+	if !vain && !Await(over) {
+		l.mu.Lock()
+		l.vain = len(l.after) > 0
+		l.mu.Unlock()
 	}
 }
 

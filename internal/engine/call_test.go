@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,7 @@ func TestAwaitInVain(t *testing.T) {
 		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { <-gate }), "a"))
 		synctest.Wait()
 		for i, want := range []time.Duration{awaitSleeps * awaitSleep, 0} {
+			e.After(0, func(*machine.Watch) bool { return true }, func() {})
 			begin := time.Now()
 			e.Await(0, func() bool { return false })
 			if took := time.Since(begin); took != want {
@@ -76,5 +78,41 @@ func TestAwaitInVain(t *testing.T) {
 			}
 		}
 		close(gate)
+	})
+}
+
+// What was waited for in vain is one call, and not the next one of the same notice.
+// spec: U-5
+func TestAwaitAfterVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		conn.refuse = errors.New("no")
+		e := start(t, conn)
+		gate := make(chan struct{})
+		var calls atomic.Int32
+		first := watchOf((&slowKind{}).kind(), tellFunc(func() {
+			if calls.Add(1) == 1 {
+				<-gate
+			} else {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}), "a")
+		second := *first
+		e.Start(first, &second)
+		synctest.Wait()
+		await := func() bool {
+			var over atomic.Bool
+			e.After(0, func(*machine.Watch) bool { return true }, func() { over.Store(true) })
+			e.Await(0, over.Load)
+			return over.Load()
+		}
+		if await() {
+			t.Error("the first call is over before it ended")
+		}
+		close(gate)
+		synctest.Wait()
+		if over := await(); !over || calls.Load() != 2 {
+			t.Errorf("the second of %d calls was not waited for", calls.Load())
+		}
 	})
 }

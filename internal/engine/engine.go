@@ -128,7 +128,7 @@ type Engine struct {
 	again      []machine.Event   // for the next step of this turn
 }
 
-// server is a server in use. All but its configuration is owned by the loop.
+// server is a server in use. The loop owns what changes, but for what waits of requests.
 type server struct {
 	Server
 	number   int

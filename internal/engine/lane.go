@@ -20,6 +20,7 @@ type lane struct {
 	spare  [8]item  // where the queue stands again when it was empty
 	queued uint64   // notices that were ever put into it
 	after  []func() // to be run when the call that is made is over
+	vain   bool     // that call was waited for in vain
 	ended  bool
 	rests  bool // the dispatcher waits for work
 
@@ -28,10 +29,9 @@ type lane struct {
 	seen     sight
 
 	// What others may look at while the dispatcher is at work.
-	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; hooked in a hook; nil while idle
+	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; hooked in a hook; nil between two items
 	begun   atomic.Uint64                 // how many notices were begun
-	awaited atomic.Bool                   // there is something in after
-	vain    atomic.Uint64                 // the value of begun when Engine.Await last gave up
+	awaited atomic.Bool                   // move is to look at after
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
@@ -55,7 +55,7 @@ type told struct {
 	of    *delivery
 }
 
-// item is notices, a hook of the program, a flush, or the end of a response.
+// item is notices, a hook of the program, a flush, or the end of a response. Its marker is reached when it is done.
 type item struct {
 	notices []machine.Notice // the lane's own
 	of      *delivery        // that the notices are of, or that ends with the marker; nil if none

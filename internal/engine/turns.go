@@ -23,7 +23,7 @@ const spareTasks = 8
 type turns struct {
 	of     map[ordered][]*machine.Task
 	queue  []ordered   // those that have any, the next first
-	untold map[int]int // bytes that wait for handlers, by server; none of zero
+	untold map[int]int // bytes that dispatchers have not told yet, by server; none of zero
 	begun  map[ordered][]*machine.Task
 }
 
@@ -46,7 +46,7 @@ func (t *turns) waits(server int) bool {
 // owes notes that resources of a server went to handlers.
 func (t *turns) owes(server, size int) { t.untold[server] += size }
 
-// told notes that handlers have had them.
+// told notes that dispatchers have told them.
 func (t *turns) told(server, size int) {
 	if t.untold[server] -= size; t.untold[server] == 0 {
 		delete(t.untold, server)

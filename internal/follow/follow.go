@@ -233,8 +233,7 @@ func (t *Tree) Watches() []*machine.Watch {
 	return slices.SortedFunc(maps.Keys(t.live), func(a, b *machine.Watch) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// SinkOf returns who hears what is told under a name, or in a collection, given a watch whose notices go to the tree
-// of that. ok is false if no tree hears the watch.
+// SinkOf returns the program's sink of the tree that hears a watch; ok is false if none does.
 func SinkOf(w *machine.Watch) (s Sink, ok bool) {
 	n, ok := w.Owner.(*node)
 	if !ok {
