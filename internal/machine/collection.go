@@ -181,11 +181,8 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 	}
 }
 
-// dropUnwanted drops everything that is not wanted, though the server was not told so.
+// dropUnwanted drops everything that is not wanted, once what the server was told is forgotten.
 func (sh *share) dropUnwanted() {
-	for sub := range sh.all() {
-		sub.forgetStream()
-	}
 	for sub := range sh.all() {
 		sh.cache.dropIfUnwanted(sub)
 	}
@@ -228,7 +225,7 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	if !c.star.lives() || !c.starCovers(sub) || !sub.spokenOf() {
 		return false
 	}
-	asked := sub.subscribed || sub.of.self.subscribed
+	asked := sub.subscribed || sub.of.self.subscribed || !sub.link().requested // the stream is over
 	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.

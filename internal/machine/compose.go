@@ -167,7 +167,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 		// DELTA-1: versions of all that is held, for collections too.
 		switch {
 		// DELTA-3: the active server's own, and not that of another server.
-		case !l.owns(sub) || !sub.listable():
+		case !l.owns(sub) || !sub.listable() || sub.unconfirmed:
 			l.unlisted(sub)
 		case alias && told[name]: // that of another name of the resource
 		// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.

@@ -26,6 +26,9 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 		return
 	}
 	for _, sh := range src.shares {
+		for sub := range sh.all() {
+			sub.forgetStream()
+		}
 		sh.dropUnwanted()
 	}
 	src.active = to

@@ -84,7 +84,10 @@ func (l *link) reset() {
 	l.names.Flush()
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {
+		// WILD-7: what the wildcard was given waits for the server's word on the next stream too.
+		given := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name)
 		sub.forgetStream()
+		sub.unconfirmed = given
 	}
 }
 
