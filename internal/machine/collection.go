@@ -225,7 +225,9 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	if !c.star.lives() || !c.starCovers(sub) || !sub.spokenOf() {
 		return false
 	}
-	asked := sub.subscribed || sub.of.self.subscribed || !sub.link().requested // the stream is over
+	// Of a stream that is over, and at a server that was just made the active one, is not known what was requested.
+	before := sub.link()
+	asked := sub.subscribed || sub.of.self.subscribed || before == nil || !before.requested
 	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
