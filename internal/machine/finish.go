@@ -81,12 +81,8 @@ func (resp *response) membersGone(end statement) (all []statement) {
 // absent is what a full state means for names that it lacks. A name that was never received may have been
 // subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
-	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
-	if !r.tellsAll() || r.nameless {
+	if !r.tellsAll() || len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() { // it lacks none
 		return nil
-	}
-	if len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() {
-		return nil // it lacks none
 	}
 	// SOTW-9: what has another active server stays.
 	// SOTW-10: what is invalid or has an error is there.
@@ -167,7 +163,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 	m.completeCollections(now, resp)
 	if resp.stands() {
-		if resp.tellsAll() && !resp.nameless {
+		if resp.tellsAll() {
 			l.stated = resp.serial
 		}
 		m.answer(now, resp) // what was told to be synced need not be told that all is well

@@ -55,7 +55,7 @@ type reading struct {
 	statements    []statement   // beside the values that it holds
 	mentioned     int           // of how many subscriptions it speaks
 	aliasesBefore []aliasBefore // of subscriptions that it makes those of other aliases, or of none
-	nameless      bool          // an entry's name could not be read
+	nameless      bool          // the name of an entry or of an error could not be read
 }
 
 // statement is what a response says of a subscription beside a value, by an entry of a list or by leaving
@@ -149,11 +149,18 @@ func (l *link) fullState() bool {
 	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.FullState)
 }
 
-// tellsAll says whether names that the response lacks do not exist. Heartbeats alone do not say so: resources without
-// a TTL need none.
+// tellsAll says whether names that the response lacks do not exist. What follows for each is [response.leftOut].
 func (resp *response) tellsAll() bool {
-	// TTL-4: heartbeats alone end nothing.
-	return resp.link.fullState() && !resp.brokenFile() && (len(resp.Resources) == 0 || slices.ContainsFunc(resp.Resources, func(r wire.Resource) bool { return r.HasBody }))
+	switch {
+	// DELTA-4, SOTW-8, S-12: absence means nothing.
+	case !resp.link.fullState(), resp.brokenFile():
+		return false
+	// SOTW-12: the entry may be that of a name which seems to be missing.
+	case resp.nameless:
+		return false
+	}
+	// TTL-4: heartbeats alone end nothing, since resources without a TTL need none.
+	return len(resp.Resources) == 0 || slices.ContainsFunc(resp.Resources, func(r wire.Resource) bool { return r.HasBody })
 }
 
 // brokenFile says that a response is that of a file which cannot be used: errors alone, which
