@@ -1,0 +1,133 @@
+package machine
+
+import "slices"
+
+// conclude works out what a response means for members of collections that are gone, for what it leaves out,
+// and for collections. Nothing is changed here.
+func (r *reader) conclude() {
+	slices.SortStableFunc(r.statements, func(a, b statement) int { return int(a.kind) - int(b.kind) })
+	all := make([]statement, 0, len(r.statements))
+	for _, it := range r.statements {
+		if it.sub.isCollection() {
+			all = append(all, r.membersGone(it)...)
+		}
+		all = append(all, it)
+	}
+	r.response.statements = append(all, r.absences()...)
+	r.findCompleted()
+}
+
+// membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
+// holds.
+func (resp *response) membersGone(end statement) (all []statement) {
+	kind := statesBare
+	switch {
+	case end.reason() == 0 && !end.drops(resp.link):
+		return nil
+	case end.kind == statesRemoved:
+		kind = statesRemoved
+	}
+	// GLOB-3: the glob is empty.
+	for _, member := range end.sub.of.inOrder() {
+		if !member.exists() || member.seen == resp.serial {
+			continue
+		}
+		all = append(all, statement{sub: member, kind: kind})
+		if n := resp.link.cache.aliases.targets[member.name]; n != nil { // ALIAS-2
+			for _, key := range n.subs {
+				if key.seen != resp.serial {
+					all = append(all, statement{sub: key, kind: kind})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// absences is what a full state states by leaving names out. A name that was never received may have been
+// subscribed to too late for it, so nothing follows, except at a file.
+func (r *reader) absences() (all []statement) {
+	if !r.tellsAll() || len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() { // it lacks none
+		return nil
+	}
+	// SOTW-9: what has another active server stays.
+	// SOTW-10: what is invalid or has an error is there.
+	for _, sub := range r.link.ownedWhere(func(sub *subscription) bool {
+		return sub.seen != r.serial && !sub.isCollection() && r.leftOut(sub) != statesNothing
+	}) {
+		all = append(all, statement{sub: sub, kind: r.leftOut(sub)})
+	}
+	return all
+}
+
+// leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
+// version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.unconfirmedTimeout]), and
+// names that are watched beside a wildcard later ([Machine.sent]).
+func (resp *response) leftOut(sub *subscription) statementKind {
+	l := resp.link
+	switch {
+	case resp.omits(sub) && sub.foreign():
+		return statesDoubt
+	case resp.omits(sub):
+		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
+		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
+			// SOTW-7: what is missing is deleted.
+			return statesAbsent
+		}
+	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
+	case (l.stream.FullState || l.form == wildLegacy) && sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed()):
+		return statesAbsent
+	case sub.status == StatusDoesNotExist && sub.foreign() && sub.wasSent(): // this server does not have it either
+		return statesAbsent
+	}
+	return statesNothing
+}
+
+// omits says whether a full state that lacks a resource ends it: a request for it, or for its collection, had
+// left when the server sent the response.
+func (resp *response) omits(sub *subscription) bool {
+	l := resp.link
+	switch {
+	case !sub.exists():
+		return false
+	case sub.wasSent(), l.stream.FullState:
+		return true
+	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
+		return true
+	case sub.of.isGlob():
+		return sub.of.self.wasSent()
+	}
+	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
+	// missing.
+	return (l.form != wildNone || l.message.endsWild) && !(sub.wanted() && structured(sub.name))
+}
+
+// findCompleted lists the collections of which a response holds the first state: those that were requested from the
+// server and have none yet, of the globs only those that it speaks of, or of a member, unless it speaks of
+// everything or of nothing at all.
+func (resp *response) findCompleted() {
+	l := resp.link
+	cs := resp.collections
+	// DELTA-14: an empty response makes all globs complete.
+	if l.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+		cs = make([]*collection, 0, len(l.cache.globs))
+		for _, c := range l.cache.globs {
+			cs = append(cs, c)
+		}
+	}
+	for _, c := range cs {
+		if c.isGlob() && resp.isFirstStateOf(c) {
+			resp.completes = append(resp.completes, c)
+		}
+	}
+	// WILD-5, DELTA-14: any response makes the wildcard ready, an empty one too.
+	if star := l.cache.star; resp.isFirstStateOf(star) {
+		resp.completes = append(resp.completes, star)
+	}
+	slices.SortFunc(resp.completes, byName)
+}
+
+// isFirstStateOf says that a collection was requested from the server and has no first state yet.
+func (resp *response) isFirstStateOf(c *collection) bool {
+	return c.ownedBy(resp.link.stream) && c.self.wasSent() && !c.complete
+}
