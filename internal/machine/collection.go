@@ -172,7 +172,7 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 	switch {
 	case sub.gone, sub.wanted():
 	// WILD-7: it waits for the server's word.
-	case sub.of.lives() && sub.spokenOf():
+	case sub.of.lives() && sub.staysAsMember():
 	case c.giveToStar(sub): // whose watches were told of it
 	case sub.isCollection():
 		sub.of.end()
@@ -222,7 +222,7 @@ func (c *collection) end() {
 // server then has to confirm it, if it was requested by name or came from another server: most servers do not
 // count a structured name to the wildcard.
 func (c *cache) giveToStar(sub *subscription) bool {
-	if !c.star.lives() || !c.starCovers(sub) || !sub.spokenOf() {
+	if !c.star.lives() || !c.starCovers(sub) || !sub.staysAsMember() {
 		return false
 	}
 	// Of a stream that is over, and at a server that was just made the active one, is not known what was requested.

@@ -67,7 +67,7 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	switch {
 	case resp.omits(sub) && sub.foreign():
-		return statesDoubt
+		return statesUnconfirmed
 	case resp.omits(sub):
 		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
 		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
@@ -92,7 +92,7 @@ func (resp *response) omits(sub *subscription) bool {
 		return false
 	case sub.wasSent(), l.stream.FullState:
 		return true
-	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
+	case sub.foreign() && l.named(sub): // maybe sent before the request: it is only unconfirmed then
 		return true
 	case sub.of.isGlob():
 		return sub.of.self.wasSent()

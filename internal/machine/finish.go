@@ -56,14 +56,14 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 		fail(FaultRejected, errTwice, StatusNacked)
 	case it.kind == statesError: // ERR-6
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
-	case it.kind == statesDoubt && resp.stands() && m.confirmForeign(now, l, sub):
+	case it.kind == statesUnconfirmed && resp.stands() && m.unconfirmForeign(now, l, sub):
 		m.remove(now, sub, ReasonAbsent)
 	}
 }
 
-// confirmForeign starts the timer of another server's value that this full state leaves out. Without timers the second such
+// unconfirmForeign starts the timer of a value of another server that this full state leaves out. Without timers the second such
 // state ends it, and the result is true.
-func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
+func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
 	case l.stream.timeout <= 0 && !sub.wasSent(): // the server may not have been asked yet
 	case l.stream.timeout <= 0:

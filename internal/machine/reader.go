@@ -275,12 +275,12 @@ const (
 // subscribed to one.
 func (resp *response) keepInstead(now time.Time, found []*subscription) {
 	in := &Instead{At: now, Count: len(resp.Resources)}
-	for _, asked := range []bool{false, true} {
+	for _, subscribed := range []bool{false, true} {
 		for i, sub := range found {
 			if len(in.Names) == maxInsteadNames {
 				break
 			}
-			if (sub != nil) == asked {
+			if (sub != nil) == subscribed {
 				in.name(resp, i)
 			}
 		}

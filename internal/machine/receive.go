@@ -95,16 +95,16 @@ func (s *stream) untyped(r *wire.Response) string {
 			return l.cache.typ.URL
 		}
 	}
-	var asked, fit []string
+	var requested, fit []string
 	for _, l := range s.links {
 		if l.requested {
-			asked = append(asked, l.cache.typ.URL)
+			requested = append(requested, l.cache.typ.URL)
 			if l.hasAll(r.Removed) {
 				fit = append(fit, l.cache.typ.URL)
 			}
 		}
 	}
-	for _, urls := range [][]string{asked, fit} {
+	for _, urls := range [][]string{requested, fit} {
 		if len(urls) == 1 {
 			return urls[0]
 		}
@@ -120,8 +120,7 @@ func (l *link) hasAll(names [][]byte) bool {
 	})
 }
 
-// maxIgnored bounds how many types a stream remembers the nonce of without having asked
-// for them.
+// maxIgnored bounds of how many types a stream remembers the nonce without having requested them.
 const maxIgnored = 64
 
 // maxIgnoredBytes is how long a type URL may be together with its nonce that are remembered so. A

@@ -70,13 +70,13 @@ type statement struct {
 type statementKind uint8
 
 const (
-	statesNothing statementKind = iota
-	statesTwice                 // it is named more than once
-	statesError                 // there is an error for it, and nothing else
-	statesBare                  // it does not exist: an entry without a body
-	statesRemoved               // it does not exist: delta's list
-	statesAbsent                // it does not exist: a full state lacks it
-	statesDoubt                 // a full state leaves out what another server said
+	statesNothing     statementKind = iota
+	statesTwice                     // it is named more than once
+	statesError                     // there is an error for it, and nothing else
+	statesBare                      // it does not exist: an entry without a body
+	statesRemoved                   // it does not exist: delta's list
+	statesAbsent                    // it does not exist: a full state lacks it
+	statesUnconfirmed               // a full state leaves out what another server said
 )
 
 // reason says why there is no such resource; 0 if the statement is another one.

@@ -110,9 +110,9 @@ func (sub *subscription) exists() bool {
 	return sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError
 }
 
-// spokenOf says whether the server spoke of a resource, by its own name, or does so in the response being worked
-// on.
-func (sub *subscription) spokenOf() bool {
+// staysAsMember says that a resource stays in its collection though nobody watches its name: the server spoke of it by its
+// own name, or does so in the response being worked on.
+func (sub *subscription) staysAsMember() bool {
 	l := sub.link()
 	return !sub.isCollection() && !sub.byAlias() && (sub.exists() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
 }

@@ -11,7 +11,7 @@ import (
 
 // await starts the does-not-exist timer of a resource or a collection, a full period, if the server owes an answer
 // (gRFC A57). Each start of such a timer goes through here, but for a value that a full state leaves out
-// ([Machine.confirmForeign]), and for names at a server that is not the active one ([aside]). Those of names that waited
+// ([Machine.unconfirmForeign]), and for names at a server that is not the active one ([aside]). Those of names that waited
 // on the stream before are shortened ([hushes]).
 func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()

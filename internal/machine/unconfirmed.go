@@ -12,7 +12,7 @@ import "slices"
 //   - an alias's value where the name in the list is taken (appendVersions).
 //
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
-// unconfirmed that another server said and a full state lacks (confirmForeign).
+// unconfirmed that another server said and a full state lacks (unconfirmForeign).
 
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
 // told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is
