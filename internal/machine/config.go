@@ -57,6 +57,18 @@ type Server struct {
 	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [exhausted]
 }
 
+// AddServer adds a server and returns its index.
+func (m *Machine) AddServer(s Server) int {
+	s.config, s.NodeAlways = &m.config, s.NodeAlways || m.config.NodeAlways
+	s.timeout = min(m.config.ResourceTimeout, longest)
+	// DNE-8: the server asks for this timeout.
+	if s.TransientTimeout > 0 {
+		s.timeout = min(s.TransientTimeout, longest)
+	}
+	m.servers = append(m.servers, &s)
+	return len(m.servers) - 1
+}
+
 // Type is a resource type. One value stands for one type URL.
 type Type struct {
 	Owner     any // the caller's own

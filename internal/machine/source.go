@@ -47,18 +47,6 @@ type sourceKey struct {
 	url    string // "" if all types share streams
 }
 
-// AddServer adds a server and returns its index.
-func (m *Machine) AddServer(s Server) int {
-	s.config, s.NodeAlways = &m.config, s.NodeAlways || m.config.NodeAlways
-	s.timeout = min(m.config.ResourceTimeout, longest)
-	// DNE-8: the server asks for this timeout.
-	if s.TransientTimeout > 0 {
-		s.timeout = min(s.TransientTimeout, longest)
-	}
-	m.servers = append(m.servers, &s)
-	return len(m.servers) - 1
-}
-
 // AddSource adds a source and returns its index.
 func (m *Machine) AddSource(s Source) int {
 	m.sources = append(m.sources, s)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // await starts the does-not-exist timer of a resource or a collection, a full period, if the server owes an answer
@@ -158,60 +156,4 @@ func (w *Watch) unanswered() bool {
 // patient says that silence says nothing to any of some watches.
 func patient(watches []*Watch) bool {
 	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
-}
-
-// receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
-// it anew, a heartbeat too, and one without ends it.
-func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	// TTL-1: it runs from each receipt.
-	if r.HasTTL {
-		m.lease(now, sub, leaseTTL, r.TTL)
-	} else {
-		sub.endLease(leaseTTL)
-	}
-}
-
-// renewTTL takes the time to live of what was sent again, and has the store keep it.
-func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
-	if m.receivedTTL(now, sub, r); limited {
-		m.store(sub, expiry(now, r))
-	}
-}
-
-// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
-func expiry(now time.Time, r *wire.Resource) int64 {
-	if !r.HasTTL {
-		return 0
-	}
-	return now.Add(min(r.TTL, longest)).UnixNano()
-}
-
-// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
-// resource is of now, and goes on whatever becomes of either.
-func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
-	l := sub.leaseOf(kind)
-	if l == nil {
-		l = &lease{sub: sub, kind: kind}
-		sub.alter(func(x *extra) { x.leases[kind] = l })
-	}
-	l.stream = sub.stream()
-	m.setAlarm(now, l.stream, l, wait)
-}
-
-func (l *lease) ring(m *Machine, now time.Time) {
-	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.lease(now, l.sub, l.kind, 0)
-		return
-	}
-	l.sub.endLease(l.kind)
-	switch sub := l.sub; {
-	case l.kind == leaseTTL:
-		sub.link().resume = "" // SOTW-2: a member is forgotten
-		// TTL-1: the time to live is over.
-		// TTL-2: as if the server had removed it, even where deletions are ignored, since the server itself set the time.
-		m.noteAbsent(sub, ReasonTTL)
-	case sub.keptDeleted():
-		m.noteAbsent(sub, sub.reason)
-	}
 }
