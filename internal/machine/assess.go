@@ -64,7 +64,7 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 		refuse(errNoBody, 0)
 	case r.renews(e.index, sub):
 		r.decode(e, sub)
-	// WATCH-4: what is unchanged is not decoded.
+	// WATCH-4, S-16: what is unchanged is not decoded, whatever its version.
 	case sub.repeatable() && e.isHeld(sub):
 		note(nil)
 	case known != nil && known.refused != 0 && known.refused == e.hashed():

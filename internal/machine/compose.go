@@ -164,7 +164,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 	var told map[string]bool // by name; nil if nothing is held by an alias
 	list := func(sub *subscription, may bool) {
 		name, alias := sub.versionName(), sub.byAlias()
-		// DELTA-1: versions of all that is held, for collections too.
+		// DELTA-1, S-13: versions of all that is held, for collections too.
 		switch {
 		// DELTA-3: the active server's own, and not that of another server.
 		case !l.owns(sub) || !sub.listable() || sub.unconfirmed:

@@ -121,7 +121,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 			}
 		}
 		l := sub.link()
-		sub.forgetStream()
+		sub.forgetStream() // DNE-5: at this server it has a full period
 		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
 		sub.sent = sub.subscribed && !l.message.names(sub)
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise

@@ -78,7 +78,7 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	if sub == nil {
-		// SOTW-11, DELTA-13: what was not subscribed to is passed over.
+		// SOTW-11, DELTA-13, S-15: what was not subscribed to is passed over.
 		if sub = l.newMember(name, canonical); sub == nil {
 			for _, q := range l.stream.quirks {
 				q.passed(l, &r.Resources[i], name)
@@ -91,7 +91,7 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	return r.seeOwn(sub)
+	return r.seeOwn(sub) // TTL-4: present, also by a heartbeat
 }
 
 // seeOwn notes that the response holds a resource by its own name, so that this is no alias.

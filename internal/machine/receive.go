@@ -53,7 +53,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		l.firstResponse = m.serial
 	}
 	resp := &response{Response: r, ref: s.ref, link: l, serial: m.serial}
-	// ACK-8: the newest nonce.
+	// ACK-8, S-20: the newest nonce of the type.
 	l.nonce = r.Nonce
 	l.paced = time.Time{} // STREAM-9: the server has answered
 	for _, q := range s.quirks {

@@ -42,7 +42,7 @@ func (m *Machine) returned(sub *subscription) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(sub *subscription, version string) {
 	m.returned(sub)
-	sub.version = version
+	sub.version = version // DELTA-9: also of what is unchanged
 	sub.credit()
 	m.endFault(sub)
 }

@@ -152,7 +152,7 @@ func (l *link) fullState() bool {
 // tellsAll says whether names that the response lacks do not exist. What follows for each is [response.leftOut].
 func (resp *response) tellsAll() bool {
 	switch {
-	// DELTA-4, SOTW-8, S-12: absence means nothing.
+	// DELTA-4, SOTW-8, S-12, S-17: absence means nothing.
 	case !resp.link.fullState(), resp.brokenFile():
 		return false
 	// SOTW-12: the entry may be that of a name which seems to be missing.

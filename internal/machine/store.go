@@ -27,7 +27,7 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 	if !sub.stored() || !sub.lacking() {
 		return
 	}
-	// LKG-9: every server's attempt has failed, or a second has passed.
+	// CACHE-3, LKG-9: every server's attempt has failed, or a second has passed.
 	switch sh := sub.of.source.share(sub.of.cache); {
 	case sh.source.failed():
 		m.seekStored(sh, sub)

@@ -25,7 +25,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 
 // owesAnswer says whether the server has to answer for a resource or a collection.
 func (l *link) owesAnswer(sub *subscription) bool {
-	// DNE-2: the request has left.
+	// DNE-2, WILD-5: the request has left; none names what is a member and nothing else.
 	if !sub.wasSent() || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
 		return false
 	}
@@ -99,7 +99,7 @@ func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
 	if l.stream.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
-	// DNE-7: there is no such resource; the subscription stays.
+	// DNE-7, S-9: there is no such resource; the subscription stays.
 	m.setStatus(sub, status, ReasonTimeout, f, sub.informed())
 }
 
