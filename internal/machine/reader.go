@@ -9,6 +9,25 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
+// reader finds what a response speaks of, and sorts what it says of it. It is gone once the response is
+// read.
+type reader struct {
+	*response
+	found    []*subscription       // what each entry speaks of; nil for nothing
+	recorded map[*subscription]int // its place in statements, but of bare ones
+
+	aliased  map[int]*aliased     // entries that have aliases, by index
+	mentions map[*aliasTarget]int // of resources that have aliases
+
+	outside      int    // structured names that the server does not answer for
+	firstOutside string // of them
+	passed       bool   // an error was passed over, which is logged once
+
+	newBytes  int   // bytes of payloads that have to be decoded
+	before    int   // newBytes when the last task began
+	heldBytes int64 // that are held of the server, with those in place of what is held now
+}
+
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
 // decoded.
 func (m *Machine) read(now time.Time, resp *response) {
@@ -119,6 +138,33 @@ func (sub *subscription) seeAlone(resp *response) {
 		sub.unconfirmed, sub.timer = false, 0
 		resp.link.sweepTimer = 0 // the server goes on, and has a full period again
 	}
+}
+
+// record notes what the response says of a subscription, in place of what was noted of it.
+func (r *reader) record(sub *subscription, kind statementKind, err *wire.ResourceError) {
+	if at, ok := r.recorded[sub]; ok {
+		r.statements[at] = statement{sub, kind, err}
+		return
+	}
+	if r.recorded == nil {
+		r.recorded = map[*subscription]int{}
+	}
+	r.recorded[sub] = len(r.statements)
+	r.statements = append(r.statements, statement{sub, kind, err})
+}
+
+// recordedOf is what was noted of a subscription; statesNothing if nothing was.
+func (r *reader) recordedOf(sub *subscription) statementKind {
+	if at, ok := r.recorded[sub]; ok {
+		return r.statements[at].kind
+	}
+	return statesNothing
+}
+
+// namedTwice makes a name invalid that a response holds more than once.
+func (r *reader) namedTwice(i int, sub *subscription) {
+	r.record(sub, statesTwice, nil)
+	r.line(i, sub.name, errTwice)
 }
 
 // mayName says whether the server may speak of a structured name that nobody subscribed to by itself:

@@ -170,52 +170,6 @@ func (resp *response) brokenFile() bool {
 	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
 
-// reader finds what a response speaks of, and sorts what it says of it. It is gone once the response is
-// read.
-type reader struct {
-	*response
-	found    []*subscription       // what each entry speaks of; nil for nothing
-	recorded map[*subscription]int // its place in statements, but of bare ones
-
-	aliased  map[int]*aliased     // entries that have aliases, by index
-	mentions map[*aliasTarget]int // of resources that have aliases
-
-	outside      int    // structured names that the server does not answer for
-	firstOutside string // of them
-	passed       bool   // an error was passed over, which is logged once
-
-	newBytes  int   // bytes of payloads that have to be decoded
-	before    int   // newBytes when the last task began
-	heldBytes int64 // that are held of the server, with those in place of what is held now
-}
-
-// record notes what the response says of a subscription, in place of what was noted of it.
-func (r *reader) record(sub *subscription, kind statementKind, err *wire.ResourceError) {
-	if at, ok := r.recorded[sub]; ok {
-		r.statements[at] = statement{sub, kind, err}
-		return
-	}
-	if r.recorded == nil {
-		r.recorded = map[*subscription]int{}
-	}
-	r.recorded[sub] = len(r.statements)
-	r.statements = append(r.statements, statement{sub, kind, err})
-}
-
-// recordedOf is what was noted of a subscription; statesNothing if nothing was.
-func (r *reader) recordedOf(sub *subscription) statementKind {
-	if at, ok := r.recorded[sub]; ok {
-		return r.statements[at].kind
-	}
-	return statesNothing
-}
-
-// namedTwice makes a name invalid that a response holds more than once.
-func (r *reader) namedTwice(i int, sub *subscription) {
-	r.record(sub, statesTwice, nil)
-	r.line(i, sub.name, errTwice)
-}
-
 // work is what is to be done of a response, and what was.
 type work struct {
 	ready    []planned // not applied yet
