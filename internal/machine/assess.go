@@ -54,10 +54,10 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 		refuse(errGlob, 0)
 	case e.err != nil:
 		refuse(e.err, 0)
-	// DELTA-12: an entry without a body is a heartbeat, else in delta it says that the resource is gone, and in state
-	// of the world it is invalid.
+	// DELTA-12: an entry without a body is a heartbeat.
 	case !e.HasBody && r.heartbeat(e.Resource, sub):
 		note(nil)
+	// DELTA-11: else in delta it says that the resource is gone, and in state of the world it is invalid.
 	case !e.HasBody && r.link.stream.Delta:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
 	case !e.HasBody:

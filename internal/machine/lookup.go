@@ -98,7 +98,7 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 	}
 	// XDSTP-4: structured names are equal by their parts.
 	if sub = c.subs.get(n.String()); sub == nil && c.typ.Segment != "" && n.Type != c.typ.Segment {
-		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3
+		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3, XDSTP-3
 	}
 	return sub, n, nil
 }

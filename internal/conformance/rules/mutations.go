@@ -86,7 +86,7 @@ func Mutations() []Mutation {
 		{"DYN-2", "reader.find", never, "variants of others are judged", "params-guarded"},
 		{"DYN-3", "reader.findRemoved", always.Of(0), "what is replaced is removed", "params-replaced"},
 		{"DYN-3", "reader.findRemoved", never, "a removal by name and constraints means nothing", "params-replaced-alias"},
-		{"FALLBACK-1", "", never.Of(1), "a server that cannot be reached is always left", "fallback-nothing-lacking"},
+		{"FALLBACK-1", "Machine.fallBackSource", never.Of(1), "a server that cannot be reached is always left", "fallback-nothing-lacking"},
 		{"FALLBACK-3", "link.allKnown", never.Of(0), "a version is said though values are another server's", "fallback-versions"},
 		{"FALLBACK-5", "Machine.revert", never, "a server that answers again is not gone back to", "case-core-fb-recover"},
 		{"FALLBACK-6", "", always, "a new watch waits for the next failure", "fallback-new-watch"},
