@@ -85,9 +85,9 @@ func (l *link) reset() {
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {
 		// WILD-7: what the wildcard was given waits for the server's word on the next stream too.
-		given := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name)
+		waits := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name)
 		sub.forgetStream()
-		sub.unconfirmed = given
+		sub.unconfirmed = waits
 	}
 }
 
