@@ -326,18 +326,15 @@ func (resp *response) keepInstead(now time.Time, found []*subscription) {
 			if len(in.Names) == maxInsteadNames {
 				break
 			}
-			if (sub != nil) == subscribed {
-				in.name(resp, i)
+			if (sub != nil) != subscribed {
+				continue
+			}
+			if name, _ := resp.link.nameOf(&resp.Resources[i]); len(name) > 0 {
+				in.Names = append(in.Names, cut(string(name), maxInsteadName))
 			}
 		}
 	}
 	resp.link.instead = in
-}
-
-func (in *Instead) name(resp *response, i int) {
-	if name, _ := resp.link.nameOf(&resp.Resources[i]); len(name) > 0 {
-		in.Names = append(in.Names, cut(string(name), maxInsteadName))
-	}
 }
 
 // noteRefusal keeps why a response is NACKed.
