@@ -88,7 +88,7 @@ func (sh *share) all() iter.Seq[*subscription] {
 			return
 		}
 		if star := sh.cache.star; star.source == sh.source {
-			if !yield(star.self) {
+			if !yield(&star.subscription) {
 				return
 			}
 			for sub := range sh.cache.subs.all() {

@@ -12,35 +12,28 @@ import (
 const star = "*"
 
 // collection is the resources of a glob; or all old-style names, for which the wildcard `*` stands; or, without
-// a name, the structured names of a source that no watched glob covers, which nobody watches as a whole.
+// a name, the structured names of a source that no watched glob covers, which nobody watches as a whole. It is a
+// subscription with members: of its own name, `*` or the URL of a glob, which is requested as if it were a resource.
 type collection struct {
+	subscription
+
 	cache  *cache
 	source *source // who answers for it; nil until known
 
 	explicit bool   // of the wildcard: its first watch wanted it by the name `*`
 	complete bool   // its first state is
 	listed   bool   // the first request on this incarnation of the stream listed what it has
-	seen     serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
-
-	// self is the subscription of the collection's own name: `*`, or the URL of a glob, which is requested as if it were a
-	// resource. Without a name it is "", and nobody watches it.
-	self *subscription
+	touched  serial // of the last response that spoke of it or of a member
 
 	// members are the resources in it. Of the wildcard they are those with structured names alone, since its list would be
 	// as long as the cache's.
 	members roster
 }
 
-func (c *collection) isGlob() bool { return c.self.name != "" && c != c.cache.star }
-
-// wanted says whether the collection is, as a whole.
-func (c *collection) wanted() bool { return c.self.wanted() }
+func (c *collection) isGlob() bool { return c.name != "" && c != c.cache.star }
 
 // synced says that its watches were told that they have its first state.
 func (c *collection) synced() bool { return c.wanted() && c.complete }
-
-// lives says that the collection is wanted, or was until now and the server was not told yet.
-func (c *collection) lives() bool { return !c.self.gone && c.self.lives() }
 
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
@@ -92,9 +85,9 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 }
 
 func (c *cache) newCollection(src *source, name string) *collection {
-	of := &collection{cache: c, source: src}
-	of.self = &subscription{name: name, of: of, status: StatusRequested}
-	return of
+	coll := &collection{cache: c, source: src}
+	coll.subscription = subscription{name: name, of: coll, status: StatusRequested}
+	return coll
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
@@ -105,9 +98,9 @@ func (c *cache) globFor(src *source, url string) *collection {
 	}
 	glob := c.newCollection(src, url)
 	c.adoptCovered(glob, p)
-	c.subs.put(glob.self)
+	c.subs.put(&glob.subscription)
 	c.globs[p] = glob
-	glob.rosterOf(glob.self).put(glob.self)
+	glob.rosterOf(&glob.subscription).put(&glob.subscription)
 	return glob
 }
 
@@ -194,19 +187,19 @@ func (sh *share) dropUnwanted() {
 
 // end forgets a collection that nobody wants any more, and what is held for it alone.
 func (c *collection) end() {
-	cache, self, share := c.cache, c.self, c.source.share(c.cache)
-	delete(share.loads, self) // what the store says means nothing
-	if l := self.link(); l != nil && l.busy != nil {
+	cache, share := c.cache, c.source.share(c.cache)
+	delete(share.loads, &c.subscription) // what the store says means nothing
+	if l := c.link(); l != nil && l.busy != nil {
 		l.busy.completes = without(l.busy.completes, c)
 	}
 	if c.isGlob() {
-		cache.drop(self)
-		p, _ := split(self.name)
+		cache.drop(&c.subscription)
+		p, _ := split(c.name)
 		delete(cache.globs, p)
-	} else { // the wildcard's subscription stays
-		self.forgetStream()
-		c.complete, self.from = false, 0
-		self.become(StatusRequested, nil)
+	} else { // the wildcard stays
+		c.forgetStream()
+		c.complete, c.from = false, 0
+		c.become(StatusRequested, nil)
 	}
 	for sub := range c.all() {
 		switch {
@@ -227,7 +220,7 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	}
 	// Of a stream that is over, and at a server that was just made the active one, is not known what was requested.
 	before := sub.link()
-	asked := sub.subscribed || sub.of.self.subscribed || before == nil || !before.requested
+	asked := sub.subscribed || sub.of.subscribed || before == nil || !before.requested
 	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
@@ -236,21 +229,21 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	return true
 }
 
-func byName(a, b *collection) int { return strings.Compare(a.self.name, b.self.name) }
+func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 
 // needsNoMore says that a server's silence completes a collection: it has nothing to add to what
 // is held. A server that remembers what it sent does not answer a wildcard if it has sent all that there
 // is by name, nor in delta if the first request listed all that there is.
 func (c *collection) needsNoMore() bool {
-	l := c.self.link()
+	l := c.link()
 	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
 	if l.firstResponse == 0 && !c.listed {
 		return false
 	}
-	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
+	if f := c.fault(); f != nil && f.Kind != FaultTimeout {
 		// A first state that was refused on an earlier stream the server would have sent again, since the first request of
 		// this one listed the members.
-		before := c.listed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
+		before := c.listed && (l.firstResponse == 0 || c.seen.before(l.firstResponse))
 		if f.Kind != FaultRejected || !before {
 			return false
 		}
@@ -276,11 +269,11 @@ func (c *cache) starCovers(sub *subscription) bool {
 // covering are the watches of its collection, and those of the wildcard.
 func (sub *subscription) covering() (all []*Watch) {
 	if sub.of.wanted() {
-		all = sub.of.self.watches
+		all = sub.of.watches
 	}
 	// GLOB-5: all watches that cover a resource hear of it.
 	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.cache.starCovers(sub) {
-		all = slices.Concat(all, star.self.watches)
+		all = slices.Concat(all, star.watches)
 	}
 	return all
 }

@@ -122,7 +122,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
 	l.postpone(back)
 	msg = slices.Grow(msg, size-len(msg))
 	if form == wildExplicit && before != wildExplicit {
-		msg = l.appendSubscribe(msg, l.cache.star.self)
+		msg = l.appendSubscribe(msg, &l.cache.star.subscription)
 	}
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)

@@ -95,7 +95,7 @@ func (resp *response) omits(sub *subscription) bool {
 	case sub.foreign() && l.named(sub): // maybe sent before the request: it is only unconfirmed then
 		return true
 	case sub.of.isGlob():
-		return sub.of.self.wasSent()
+		return sub.of.wasSent()
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
@@ -129,5 +129,5 @@ func (resp *response) findCompleted() {
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
 func (resp *response) isFirstStateOf(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && c.self.wasSent() && !c.complete
+	return c.ownedBy(resp.link.stream) && c.wasSent() && !c.complete
 }

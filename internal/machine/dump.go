@@ -85,7 +85,7 @@ func (m *Machine) list(at *Listing, most int, each func(sub *subscription, scope
 		c := m.caches[key]
 		if !at.within {
 			at.within, at.left = true, c.subs.len()
-			each(c.star.self, key.scope)
+			each(&c.star.subscription, key.scope)
 		}
 		for at.left = min(at.left, c.subs.len()); at.left > 0; most-- {
 			if most <= 0 {

@@ -49,7 +49,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 	switch reason := it.reason(); {
 	case !l.has(sub):
 	case reason != 0 && sub.isCollection():
-		m.endCollectionFault(sub)
+		m.endCollectionFault(sub.of)
 	case reason != 0:
 		m.remove(now, sub, reason)
 	case it.kind == statesTwice:
@@ -80,31 +80,31 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) (g
 // by their own names.
 func (m *Machine) endFaults(resp *response) {
 	for _, c := range append(resp.collections, resp.link.cache.star) {
-		if c.self.seen != resp.serial && resp.link.has(c.self) {
-			m.endCollectionFault(c.self)
+		if c.seen != resp.serial && resp.link.has(&c.subscription) {
+			m.endCollectionFault(c)
 		}
 	}
 }
 
 // endCollectionFault ends what was wrong with a collection, but for the silence of a server that has not told its first
 // state.
-func (m *Machine) endCollectionFault(sub *subscription) {
+func (m *Machine) endCollectionFault(c *collection) {
 	switch {
-	case sub.fault() == nil:
-	case sub.of.complete:
-		m.endFault(sub)
-	case sub.fault().Kind != FaultTimeout:
-		sub.become(StatusRequested, nil)
+	case c.fault() == nil:
+	case c.complete:
+		m.endFault(&c.subscription)
+	case c.fault().Kind != FaultTimeout:
+		c.become(StatusRequested, nil)
 	}
 }
 
 // completeCollections marks those of which a response holds the first state.
 func (m *Machine) completeCollections(now time.Time, resp *response) {
 	for _, c := range resp.completes {
-		switch f := c.self.fault(); {
-		case !resp.link.has(c.self), c.complete: // nobody watches it any more, or another server was faster
-		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.self.seen != resp.serial:
-			m.markComplete(now, c.self, resp.Version)
+		switch f := c.fault(); {
+		case !resp.link.has(&c.subscription), c.complete: // nobody watches it any more, or another server was faster
+		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.seen != resp.serial:
+			m.markComplete(now, c, resp.Version)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, c := range resp.completes {
-		m.noteFault(c.self, f, StatusNacked, false)
+		m.noteFault(&c.subscription, f, StatusNacked, false)
 	}
 	m.answer(now, resp)
 	m.endResponse(resp)

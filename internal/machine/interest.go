@@ -11,7 +11,7 @@ func (l *link) want(sub *subscription, wanted bool) {
 	if sub.isCollection() {
 		l.resume = "" // SOTW-2: the version was accepted without it, or with it
 	}
-	if sub == l.cache.star.self {
+	if sub.isStar() {
 		l.unwantedSince = time.Time{}
 		return
 	}

@@ -208,7 +208,7 @@ func without[T comparable](ws []T, w T) []T {
 // named says whether the last request, or in delta the requests of this stream, named a subscription, or asked for the
 // wildcard in any form.
 func (l *link) named(sub *subscription) bool {
-	if sub == l.cache.star.self {
+	if sub.isStar() {
 		return l.form != wildNone
 	}
 	return l.requested && l.names.Has(sub.onWire())

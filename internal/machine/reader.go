@@ -122,8 +122,8 @@ func (r *reader) seeOwn(sub *subscription) *subscription {
 
 // see notes that a response speaks of a subscription.
 func (sub *subscription) see(resp *response) {
-	if c := sub.of; c.seen != resp.serial {
-		c.seen = resp.serial
+	if c := sub.of; c.touched != resp.serial {
+		c.touched = resp.serial
 		resp.collections = append(resp.collections, c)
 	}
 	sub.seeAlone(resp)
@@ -270,12 +270,12 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
 	// ERR-9: an error of a glob is of the whole, whose subscription lookup found; one of a member makes that known.
-	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
+	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	// ERR-9: of the wildcard only a file states errors; xRFC TP3 knows none.
 	if l.stream.FullState && string(re.Name) == star && l.form != wildNone {
-		sub = l.cache.star.self
+		sub = &l.cache.star.subscription
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {
 		switch said := r.recordedOf(sub); {

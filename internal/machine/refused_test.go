@@ -28,7 +28,7 @@ func TestRefusedErrorOfLeftWildcard(t *testing.T) {
 	}
 	r.step(Stop{all}, Down{Ref: r.ref, Kind: FaultStream, Err: errors.New("over")})
 	r.step(Guarded{Proposal: fx.Guard[0]})
-	if left := r.m.caches[cacheKey{url: r.typ.URL}].star.self; left.gone || left.wanted() {
+	if left := r.m.caches[cacheKey{url: r.typ.URL}].star; left.gone || left.wanted() {
 		t.Errorf("the wildcard is gone: %v, wanted: %v; want neither", left.gone, left.wanted())
 	}
 }

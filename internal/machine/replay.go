@@ -86,8 +86,8 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.report(sub, nil, to)
 		}
 	}
-	if c.self.usable() {
-		m.noticeTo(c.self, NoticeSynced, to, nil)
+	if c.usable() {
+		m.noticeTo(&c.subscription, NoticeSynced, to, nil)
 	}
-	m.tellLate(c.self, to, nil) // last: what comes before would sound as if all were well
+	m.tellLate(&c.subscription, to, nil) // last: what comes before would sound as if all were well
 }

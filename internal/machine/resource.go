@@ -58,13 +58,13 @@ func (m *Machine) endFault(sub *subscription) {
 }
 
 // markComplete: the first state of a collection is complete.
-func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
-	sub.become(StatusAcked, nil)
-	sub.of.complete, sub.timer = true, 0
-	m.storeComplete(now, sub)
-	sub.from = 0
-	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
-	m.remindOfTrouble(sub)
+func (m *Machine) markComplete(now time.Time, c *collection, version string) {
+	c.become(StatusAcked, nil)
+	c.complete, c.timer = true, 0
+	m.storeComplete(now, c)
+	c.from = 0
+	m.noticeTo(&c.subscription, NoticeSynced, c.handOut(), nil).Version = version
+	m.remindOfTrouble(&c.subscription)
 }
 
 // noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same

@@ -103,11 +103,10 @@ func (m *Machine) unstore(sub *subscription) {
 }
 
 // storeComplete has the store keep that a collection's first state came.
-func (m *Machine) storeComplete(now time.Time, sub *subscription) {
-	if sub.stored() {
-		c := sub.of.cache
-		c.unsettled = append(without(c.unsettled, sub.of), sub.of)
-		m.keepStored(sub, Kept{Name: sub.name, Server: sub.stream().server, Updated: now.UnixNano(), Complete: true})
+func (m *Machine) storeComplete(now time.Time, c *collection) {
+	if c.stored() {
+		c.cache.unsettled = append(without(c.cache.unsettled, c), c)
+		m.keepStored(&c.subscription, Kept{Name: c.name, Server: c.stream().server, Updated: now.UnixNano(), Complete: true})
 	}
 }
 
@@ -166,9 +165,9 @@ func (m *Machine) forgetUnseenStored(l *link) {
 		switch {
 		case !c.ownedBy(l.stream): // another server had to tell it
 			l.cache.unsettled = append(l.cache.unsettled, c)
-		case c.complete && !c.self.gone: // though maybe nobody watches it at the moment
+		case c.complete && !c.gone: // though maybe nobody watches it at the moment
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.self.name, Covers: c.covers(), Known: l.namesToKeep(c),
+				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c),
 			})
 		}
 	}
@@ -177,7 +176,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // namesToKeep are the names that the store must not forget: the collection's own, and those that it covers and that the
 // server gave, or refused on this stream.
 func (l *link) namesToKeep(c *collection) []string {
-	names := []string{c.self.name}
+	names := []string{c.name}
 	for sub := range c.all() {
 		if !sub.stale() && (sub.held() || sub.exists() && l.spokeOf(sub)) {
 			names = append(names, sub.name)
@@ -192,7 +191,7 @@ func (c *collection) covers() func(string) bool {
 	if !c.isGlob() {
 		return func(name string) bool { return !structured(name) }
 	}
-	of, _ := split(c.self.name)
+	of, _ := split(c.name)
 	return func(name string) bool {
 		p, _ := split(name)
 		return p == of

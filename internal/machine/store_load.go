@@ -48,7 +48,7 @@ func (ld *Load) collectionOf(name string) *collection {
 	if of == nil && ld.cache.star.source == ld.source {
 		of = ld.cache.star
 	}
-	if of == nil || of.source != ld.source || !of.wanted() || !ld.isFor(of.self) || of.complete {
+	if of == nil || of.source != ld.source || !of.wanted() || !ld.isFor(&of.subscription) || of.complete {
 		return nil
 	}
 	return of

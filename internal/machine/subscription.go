@@ -71,13 +71,15 @@ func (sub *subscription) forgetStream() {
 func (sub *subscription) wanted() bool { return len(sub.watches) > 0 }
 
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
-func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed }
+func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed && !sub.gone }
 
 // wasSent says that a request which asks for it has left.
 func (sub *subscription) wasSent() bool { return sub.subscribed && sub.sent }
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
-func (sub *subscription) isCollection() bool { return sub.of.self == sub }
+func (sub *subscription) isCollection() bool { return sub == &sub.of.subscription }
+
+func (sub *subscription) isStar() bool { return sub == &sub.of.cache.star.subscription }
 
 func (sub *subscription) held() bool { return sub.raw != nil }
 

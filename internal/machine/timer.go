@@ -72,7 +72,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 		m.unconfirmedTimeout(now, sub)
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
-		m.markComplete(now, sub, l.version)
+		m.markComplete(now, sub.of, l.version)
 	case l.stream.timeout <= 0: // of a collection, which was waited for because of the case before
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
@@ -84,7 +84,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 // unknownTimeout: the server did not say anything of a name, or not again, so there is no such resource.
 func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
 	l := sub.link()
-	if sub == l.cache.star.self && l.form == wildExplicit {
+	if sub.isStar() && l.form == wildExplicit {
 		m.warnStar(l)
 	}
 	if patient(sub.watches) {

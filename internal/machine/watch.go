@@ -42,7 +42,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 
 // attach lets a watch join its subscription, and says whether it has to wait for a value that is held.
 func (c *collection) attach(w *Watch) (held bool) {
-	sub := c.self
+	sub := &c.subscription
 	if !w.Wildcard {
 		sub = c.cache.subscriptionOf(c, w.Name)
 	}

@@ -41,18 +41,18 @@ func (l *link) setForm(form wildForm) {
 		l.stated = 0 // what came before answers no wildcard
 	}
 	l.message.endsWild = before != wildNone && form == wildNone
-	switch self := l.cache.star.self; {
+	switch wild := l.cache.star; {
 	case before == wildNone && form != wildNone:
-		l.subscribe([]*subscription{self})
+		l.subscribe([]*subscription{&wild.subscription})
 	// WILD-6: what only the wildcard held is dropped.
-	case before != wildNone && form == wildNone && l.owns(self):
-		for sub := range l.cache.star.all() {
-			if sub.of == self.of && !sub.lives() {
+	case before != wildNone && form == wildNone && wild.ownedBy(l.stream):
+		for sub := range wild.all() {
+			if sub.of == wild && !sub.lives() {
 				l.leave(sub, []byte(sub.onWire()))
 			}
 		}
-		self.subscribed = false
-		l.cache.dropIfUnwanted(self)
+		wild.subscribed = false
+		l.cache.dropIfUnwanted(&wild.subscription)
 	}
 }
 
