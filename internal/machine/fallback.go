@@ -86,7 +86,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	}
 	for _, l := range dst.links {
 		// FALLBACK-4: no server is left, or the type is not served.
-		if f := l.trouble(); f != nil || dst.works() {
+		if f := l.toldTrouble(); f != nil || dst.works() {
 			m.tellEveryone(l, f, src)
 		}
 	}

@@ -131,7 +131,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 
 // tellTroubleOf tells watches why the type is not served, if anything is known to be wrong.
 func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
-	if f := sub.link().trouble(); f != nil {
+	if f := sub.link().toldTrouble(); f != nil {
 		m.tellFault(sub, f, to)
 	}
 }
@@ -251,6 +251,17 @@ func (l *link) trouble() *Fault {
 		return l.stream.fault
 	}
 	return nil
+}
+
+// toldTrouble is that of which watches of the type have heard. Newer trouble, which waits for handlers, everyone is told
+// together.
+func (l *link) toldTrouble() *Fault {
+	f, s := l.trouble(), l.stream
+	// WATCH-4: nobody is told the same twice.
+	if n := len(s.notified); f != nil && f == s.fault && s.telling && n > 0 && !slices.ContainsFunc(s.notified, f.same) {
+		return s.notified[n-1]
+	}
+	return f
 }
 
 // joined is trouble with the active server, with that of the servers of higher priority: the
