@@ -259,7 +259,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 		return nil, err
 	}
 	to := &batcher{receiver: newReceiver(&w.core, h, form)}
-	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection, caughtUp: a.list}, &w.core, kind, a)
+	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection}, &w.core, kind, a)
 	return w.start()
 }
 

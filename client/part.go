@@ -10,18 +10,13 @@ import (
 // part is a name of a set, or the collection that a watch is of. What it is told comes in batches.
 type part struct {
 	*subscription
-	to       *batcher // of its lane
-	name     string   // as the program wrote it
-	caughtUp bool     // it was told of what was held when it began; true but of a wildcard and a glob
-	next     *part    // of a set: another spelling of the name
+	to   *batcher // of its lane
+	name string   // as the program wrote it
+	next *part    // of a set: another spelling of the name
 }
 
 // Tell implements engine.Sink.
 func (p *part) Tell(n *machine.Notice) bool {
-	if n.Kind == machine.NoticeCaughtUp {
-		p.caughtUp = true
-		return p.to.wantFlush()
-	}
 	if !p.Alive() {
 		return false
 	}
@@ -31,7 +26,7 @@ func (p *part) Tell(n *machine.Notice) bool {
 	return p.hear(p.to.client.event(n))
 }
 
-// Alive implements [follow.Sink].
+// Alive implements engine.Sink and [follow.Sink].
 func (p *part) Alive() bool { return !p.answer.over() && p.to.alive() }
 
 // Hear implements [follow.Sink].
@@ -49,7 +44,7 @@ func (p *part) hear(ev Event[any]) bool {
 // Flush implements engine.Sink.
 func (p *part) Flush(last bool) {
 	p.to.pending = p.to.pending && !last
-	p.to.flush(last && p.caughtUp)
+	p.to.flush(last)
 }
 
 // receiver is who is given the batches of a watch or a set.

@@ -73,7 +73,7 @@ func newMember(name string) *part {
 	m := &struct {
 		part
 		of subscription
-	}{part: part{name: name, caughtUp: true}}
+	}{part: part{name: name}}
 	m.subscription = &m.of
 	return &m.part
 }

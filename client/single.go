@@ -97,7 +97,7 @@ func (r *round) called() {
 	s.answer.take(&s.client.answers, &r.event)
 }
 
-// Alive implements [follow.Sink].
+// Alive implements engine.Sink and [follow.Sink].
 func (s *single) Alive() bool { return s.alive() }
 
 // Hear implements [follow.Sink].

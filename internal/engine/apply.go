@@ -104,11 +104,6 @@ func (e *Engine) notify(notices []machine.Notice) {
 		}
 		notices = notices[run:]
 	}
-	for _, w := range e.caughtUp() {
-		l := e.lanes.of(w.Lane)
-		e.put(l, item{notices: []machine.Notice{{News: machine.News{Kind: machine.NoticeCaughtUp}, All: []*machine.Watch{w}}}})
-		told.touched = with(told.touched, l)
-	}
 	for _, l := range told.touched {
 		e.put(l, item{flush: true})
 	}
@@ -171,17 +166,6 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 			d.lanes = with(d.lanes, l)
 		}
 	}
-}
-
-// caughtUp takes the watches that were told of everything that was held.
-func (e *Engine) caughtUp() (done []*machine.Watch) {
-	e.catching = slices.DeleteFunc(e.catching, func(w *machine.Watch) bool {
-		if !w.CatchingUp() {
-			done = append(done, w)
-		}
-		return !w.CatchingUp()
-	})
-	return done
 }
 
 // deliver ends the delivery of a response: the lanes that it touched end their batches, and when all have come

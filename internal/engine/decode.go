@@ -167,11 +167,8 @@ func (d *decoding) skip() {
 
 // decode decodes an item; what it keeps of it shares no bytes with the frame.
 func decode(k resource.AnyType, src resource.Source, it *machine.Item) (r machine.Result) {
-	raw := it.Raw
-	if !it.Held {
-		raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
-		it.Raw = raw
-	}
+	raw := bytes.Clone(it.Raw) // the frame is used again, and the value may refer to it
+	it.Raw = raw
 	if r.Err = checkMetadata(it.Attributes); r.Err != nil {
 		return r
 	}
@@ -235,6 +232,36 @@ func shuffled(a, b []byte) bool {
 // Decode decodes a payload of a server on the caller's goroutine.
 func (e *Engine) Decode(k resource.AnyType, server int, raw []byte) (any, error) {
 	return decodeOne(k, e.server(server).Source, raw)
+}
+
+// exited is the fault of a held resource whose decoder ended its goroutine.
+var exited = &machine.Fault{Kind: machine.FaultRejected, Err: errGoexit}
+
+// decodeHeld decodes what a notice holds for the watch that it is for, on the goroutine of a lane. It was accepted once,
+// but its decoder may have changed its mind.
+func (e *Engine) decodeHeld(n *machine.Notice) {
+	to := n.To
+	if len(to) == 0 {
+		to = n.All
+	}
+	w := to[0]
+	if !w.Owner.(Sink).Alive() {
+		return
+	}
+	n.Held, n.Kind, n.Fault = false, machine.NoticeFailed, exited // so it is if the decoder does not return
+	value, err := e.held(w.Type.Owner.(resource.AnyType), n)
+	if err != nil {
+		n.Fault = &machine.Fault{Kind: machine.FaultRejected, Err: err}
+		return
+	}
+	n.Kind, n.Fault, n.Value = machine.NoticeUpdated, nil, value
+}
+
+func (e *Engine) held(k resource.AnyType, n *machine.Notice) (any, error) {
+	if n.Locator {
+		return NewRedirect(k, n.Raw)
+	}
+	return e.Decode(k, n.Server, n.Raw)
 }
 
 // Incremental is a kind that decodes with less work what differs little from the accepted

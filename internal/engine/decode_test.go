@@ -61,11 +61,6 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%q over %q: same %v, error %q", tt.raw, tt.old, r.Same, text)
 		}
 	}
-	held := []byte("held")
-	items := []machine.Item{{Raw: held, Held: true}}
-	if decode(kind, resource.Source{}, &items[0]); &items[0].Raw[0] != &held[0] {
-		t.Error("what is held is copied again")
-	}
 }
 
 // fixed is a policy of one wait that counts its calls.

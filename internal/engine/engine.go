@@ -74,10 +74,11 @@ type Store interface {
 // Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
 // only, one at a time.
 type Sink interface {
-	// Tell takes one notice. A wildcard's is told of machine.NoticeCaughtUp once: when it was
-	// told of all that was held when it began. Tell says whether it wants a Flush because
-	// of the notice; one that has not come yet need not be asked for again.
+	// Tell takes one notice, whose Value is decoded. It says whether it wants a Flush because of the notice; one
+	// that has not come yet need not be asked for again.
 	Tell(*machine.Notice) bool
+	// Alive says whether it wants to hear anything yet: what is held is not decoded for one that does not.
+	Alive() bool
 	// Flush ends a group of notices. With last a response ends with it, or else what a
 	// step told; without there will be another Flush.
 	Flush(last bool)
@@ -122,7 +123,6 @@ type Engine struct {
 	unused     []*server       // the last stream of each on its connection ended in this step
 	waits      waits
 	decoders   decoders
-	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
 	deliveries map[int]*delivery // responses that are being told, by machine stream: one at a time
 	events     []machine.Event   // of a turn of the loop; empty between two
 	again      []machine.Event   // for the next step of this turn
@@ -154,7 +154,7 @@ func New(c Config) *Engine {
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
 		lines: newLines(&c),
 	}
-	e.lanes.dispatch = e.dispatchApart
+	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.decodeHeld
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*server{})
 	e.extend(c.Servers, c.Sources)
@@ -409,9 +409,6 @@ func (e *Engine) start(w *machine.Watch) machine.Start {
 		if s := e.server(i); s.home == nil {
 			s.home = l
 		}
-	}
-	if w.Wildcard {
-		e.catching = append(e.catching, w)
 	}
 	return machine.Start{Watch: w}
 }

@@ -103,6 +103,7 @@ type sink struct {
 	mu    sync.Mutex
 	lines []string
 
+	deaf    bool // it wants to hear nothing
 	pending bool // the dispatcher's own
 }
 
@@ -116,8 +117,6 @@ func (s *sink) Tell(n *machine.Notice) bool {
 	switch n.Kind {
 	case machine.NoticeUpdated:
 		s.add(fmt.Sprint(n.Name, "=", n.Value))
-	case machine.NoticeCaughtUp:
-		s.add("caught up")
 	default:
 		s.add(fmt.Sprint(n.Kind, " ", n.Name))
 	}
@@ -125,6 +124,8 @@ func (s *sink) Tell(n *machine.Notice) bool {
 	s.pending = true
 	return fresh
 }
+
+func (s *sink) Alive() bool { return !s.deaf }
 
 func (s *sink) Flush(last bool) {
 	s.pending = s.pending && !last
@@ -316,8 +317,7 @@ func TestStreamDiesUnderDecoding(t *testing.T) {
 	})
 }
 
-// The held values that a late watch is told of end with a flush that is the last, though
-// they come in chunks.
+// The held values that a late watch is told of end with a flush that is the last.
 func TestCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := newWireConn()
@@ -338,12 +338,8 @@ func TestCatchUp(t *testing.T) {
 		if !slices.Equal(got, values) {
 			t.Errorf("%d values, want %d", len(got), len(values))
 		}
-		end := lines[len(lines)-3:]
-		if !slices.Equal(end, []string{"5 *", "caught up", "flush true"}) {
+		if end := lines[len(lines)-2:]; !slices.Equal(end, []string{"5 *", "flush true"}) {
 			t.Errorf("the end is %q", end)
-		}
-		if i := slices.Index(lines, "caught up"); i != len(lines)-2 {
-			t.Errorf("caught up as line %d of %d", i, len(lines))
 		}
 	})
 }
@@ -459,6 +455,48 @@ func TestResetBackoffBehindDown(t *testing.T) {
 		<-conn.streams
 		if waited := time.Since(began); waited != 0 || st.ctx.Err() == nil {
 			t.Errorf("the next attempt came after %v", waited)
+		}
+	})
+}
+
+// What is held is decoded for a watch that comes late where it is told: a decoder that has changed its mind costs that
+// watch an error, and one that ends its goroutine does so once. Nothing is decoded for who does not listen any more.
+//
+// spec: WATCH-3 TYPE-7 H-12
+func TestHeldIsDecodedForWhoListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, then := 0, func() error { return nil }
+		kind := resource.Custom(url, resource.Options{}, func(_ resource.Source, b []byte) (string, error) {
+			calls++
+			return "good", then()
+		})
+		conn := newWireConn()
+		e := start(t, conn)
+		e.Start(watchOf(kind, &sink{}, "t"))
+		st := <-conn.streams
+		st.requests(t)
+		st.in <- things(t, "1", "t")
+		synctest.Wait()
+		for _, tt := range []struct {
+			what  string
+			then  func() error
+			deaf  bool
+			calls int
+			lines []string
+		}{
+			{"returns a value", func() error { return nil }, false, 1, []string{"t=good", "flush true"}},
+			{"refuses", func() error { return errors.New("no") }, false, 1, []string{"3 t", "flush true"}},
+			{"panics", func() error { panic("no") }, false, 1, []string{"3 t", "flush true"}},
+			{"exits", func() error { runtime.Goexit(); return nil }, false, 1, []string{"3 t", "flush true"}},
+			{"is not called", nil, true, 0, []string{"t=<nil>", "flush true"}},
+		} {
+			calls, then = 0, tt.then
+			late := &sink{deaf: tt.deaf}
+			e.Start(watchOf(kind, late, "t"))
+			synctest.Wait()
+			if lines := late.told(); calls != tt.calls || !slices.Equal(lines, tt.lines) {
+				t.Errorf("a decoder that %s is called %d times, and a late watch is told %q", tt.what, calls, lines)
+			}
 		}
 	})
 }

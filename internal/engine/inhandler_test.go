@@ -44,4 +44,5 @@ func below(depth int, f func() bool) bool {
 type tellFunc func()
 
 func (f tellFunc) Tell(*machine.Notice) bool { f(); return false }
+func (tellFunc) Alive() bool                 { return true }
 func (tellFunc) Flush(bool)                  {}

@@ -13,6 +13,7 @@ import (
 // server is not told before the last was heard, and only so many requests are traced.
 type lane struct {
 	number int
+	decode func(*machine.Notice) // what is held, for a watch that came late
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -178,6 +179,10 @@ func (l *lane) tellAll(it *item) bool {
 		n := &it.notices[l.notice]
 		if l.list == 0 && l.target == 0 {
 			l.begun.Add(1)
+		}
+		if n.Held {
+			l.move(nil)
+			l.decode(n)
 		}
 		l.tell(n, it.of)
 		*n = machine.Notice{} // its value may be large

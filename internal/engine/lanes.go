@@ -8,7 +8,8 @@ import (
 
 // lanes are those of an engine.
 type lanes struct {
-	dispatch func(*lane) // on a goroutine
+	dispatch func(*lane)           // on a goroutine
+	decode   func(*machine.Notice) // of each
 
 	mu  sync.RWMutex // of all: the loop adds to it, and others look at it
 	all []*lane      // by number; nil of one that nothing is told in
@@ -23,7 +24,7 @@ func (ls *lanes) of(number int32) *lane {
 	if int(number) < len(ls.all) && ls.all[number] != nil {
 		return ls.all[number]
 	}
-	l := &lane{number: int(number)}
+	l := &lane{number: int(number), decode: ls.decode}
 	l.wake = sync.NewCond(&l.mu)
 	ls.mu.Lock()
 	if missing := int(number) + 1 - len(ls.all); missing > 0 {

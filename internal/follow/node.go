@@ -45,7 +45,7 @@ func (h *node) text() string {
 
 // Tell implements engine.Sink.
 func (h *node) Tell(n *machine.Notice) bool {
-	if h.gone || !h.name.sink.Alive() {
+	if !h.Alive() {
 		return false
 	}
 	switch n.Kind {
@@ -60,6 +60,9 @@ func (h *node) Tell(n *machine.Notice) bool {
 	}
 	return h.name.settle()
 }
+
+// Alive implements engine.Sink.
+func (h *node) Alive() bool { return !h.gone && h.name.sink.Alive() }
 
 // Flush implements engine.Sink.
 func (h *node) Flush(last bool) { h.name.sink.Flush(last) }

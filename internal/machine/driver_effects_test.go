@@ -52,6 +52,12 @@ func (d *driver) tell(n Notice) {
 	if n.Kind == NoticeResponse && n.Ignored {
 		d.print("* ignored %s", cmp.Or(script.Short(n.TypeURL), "-"))
 	}
+	if n.Held {
+		r := decodeItem(d.kinds[script.Short(n.TypeURL)], Item{Raw: n.Raw})
+		if n.Value = r.Value; r.Err != nil {
+			n.Kind, n.Fault = NoticeFailed, &Fault{Kind: FaultRejected, Err: r.Err}
+		}
+	}
 	for _, w := range append(slices.Clone(n.To), n.All...) {
 		if w.alive {
 			d.print("%s: %s", w.Owner, describe(n))

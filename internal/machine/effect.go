@@ -92,7 +92,7 @@ type Task struct {
 	entries []*Kept  // of the items, of a load
 }
 
-// taskOwner is what a task is part of: a response, values for watches that came late, or what the store had.
+// taskOwner is what a task is part of: a response, or what the store had.
 type taskOwner interface {
 	// decoded takes what was decoded, as far as all tasks before are decoded too.
 	decoded(m *Machine, now time.Time)
@@ -109,13 +109,11 @@ func nextDecoded(tasks *[]*Task) (t *Task) {
 
 // Item is one payload.
 type Item struct {
-	Raw []byte // who decodes it puts a copy in its place that may be kept, unless it is Held
+	Raw []byte // who decodes it puts a copy in its place that may be kept
 	// Old is the accepted payload of the same kind; nil if there is none.
 	Old []byte
 	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
 	Attributes, OldAttributes *wire.Attributes
-	// Held says that Raw may be kept as it is.
-	Held bool
 	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
 	Locator bool
 
@@ -128,14 +126,13 @@ type Item struct {
 // NoticeKind says what a notice tells.
 type NoticeKind uint8
 
-// Those up to NoticeCaughtUp are for watches; the others say what happened on a stream.
+// Those up to NoticeSynced are for watches; the others say what happened on a stream.
 const (
 	NoticeUpdated      NoticeKind = iota + 1
 	NoticeDoesNotExist            // Reason says why
 	NoticeFailed                  // no usable resource; Fault says why
 	NoticeAmbient                 // the held resource stays good; nil Fault: all is well again
 	NoticeSynced                  // the first state of a collection is complete
-	NoticeCaughtUp                // the caller's: a wildcard's watch was told of all that was held
 	NoticeEnd                     // of a response: what was told since belongs together
 	NoticeStreamUp
 	NoticeStreamDown
@@ -172,6 +169,9 @@ type Notice struct {
 	Ignored bool // of NoticeResponse: it is of a type that was not requested
 	// Replaces is of NoticeUpdated with a locator: All were told of a value before, which is not taken back.
 	Replaces bool
+	// Held is of NoticeUpdated to a watch that came late: the machine keeps bytes only, so Value is to be decoded from Raw.
+	Held    bool
+	Locator bool // of the same: Raw is an xds.core.v3.ResourceLocator
 
 	TypeURL   string
 	Authority string
@@ -307,14 +307,6 @@ type Instead struct {
 	// most three. Of those without a name there is none.
 	Names   []string
 	Refusal string // why it was NACKed; "" if it was not
-}
-
-// replay is values being decoded again for watches that came after them: the machine keeps
-// bytes only.
-type replay struct {
-	to *Watch // of a collection; nil for those of a resource's name
-
-	tasks []*Task // that are not told, in order
 }
 
 // Keep is what the store is to keep of a type's resources at a source, or to forget.

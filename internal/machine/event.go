@@ -29,8 +29,7 @@ type Watch struct {
 	sub   *subscription // of the name; nil unless started
 	alone [1]*Watch     // the watch itself, once started
 
-	timer          // of the first answer
-	toDecode int32 // decode tasks of what was held when it began that it waits for; 1 until they are made
+	timer // of the first answer
 
 	Wildcard bool // the whole collection: the wildcard or a glob
 	Explicit bool // `*` has to be spelled so
@@ -38,9 +37,6 @@ type Watch struct {
 	alive    bool
 	troubled bool // the newest notice to it was of trouble with the server
 }
-
-// CatchingUp says whether the watch is still to be told of what was held when it began.
-func (w *Watch) CatchingUp() bool { return w.toDecode > 0 }
 
 // list is a list of the watch alone, that is not to be changed: most subscriptions have one watch.
 func (w *Watch) list() []*Watch {

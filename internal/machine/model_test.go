@@ -54,8 +54,11 @@ func (k *told) answered() bool { return k.knows() || k.kind == NoticeDoesNotExis
 
 // tell has watches hear a notice, which has to be possible.
 func (w *world) tell(n Notice) {
-	if n.Kind >= NoticeCaughtUp {
+	if n.Kind > NoticeSynced {
 		return
+	}
+	if n.Held {
+		n.Value = decodeValue(n.Raw)
 	}
 	heard := map[*simWatch]bool{}
 	for _, watch := range slices.Concat(n.To, n.All) {

@@ -7,7 +7,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// A notice says that a locator replaces a value only where all watches of collections were told of that.
+// A notice says that a locator replaces a value.
 //
 // spec: REDIR-2
 func TestReplaces(t *testing.T) {
@@ -32,20 +32,16 @@ func TestReplaces(t *testing.T) {
 	r.up()
 	for _, step := range []struct {
 		version, url string
-		late, want   bool
+		want         bool
 	}{
-		{"1", wire.LocatorURL, false, false},
-		{"2", r.typ.URL, false, false},
-		{"3", wire.LocatorURL, false, true},
-		{"4", wire.LocatorURL, false, false},
-		{"5", r.typ.URL, false, false},
-		{"6", wire.LocatorURL, true, false},
+		{"1", wire.LocatorURL, false},
+		{"2", r.typ.URL, false},
+		{"3", wire.LocatorURL, true},
+		{"4", wire.LocatorURL, false},
+		{"5", r.typ.URL, false},
 	} {
-		if step.late {
-			r.step(Start{r.watch(star)}) // its tasks are not decoded
-		}
 		if got := receive(step.version, step.url); got != step.want {
-			t.Errorf("version %s, a late watch %v: replaces %v, want %v", step.version, step.late, got, step.want)
+			t.Errorf("version %s: replaces %v, want %v", step.version, got, step.want)
 		}
 	}
 }

@@ -125,22 +125,6 @@ func (sub *subscription) authority() string {
 	return authority
 }
 
-// joining are the watches of a resource that wait for the held value to be decoded: the newest.
-func (sub *subscription) joining() []*Watch {
-	i := len(sub.watches)
-	for i > 0 && sub.watches[i-1].CatchingUp() {
-		i--
-	}
-	return sub.watches[i:]
-}
-
-// arrived ends the waiting of watches that joined: they will be told with the others.
-func (sub *subscription) arrived() {
-	for _, w := range sub.joining() {
-		w.toDecode = 0
-	}
-}
-
 // server is the one that said what is known; of a collection, and where none did, the active one.
 func (sub *subscription) server() int {
 	if from := sub.from &^ fromStore; from != 0 && !sub.isCollection() {

@@ -58,23 +58,14 @@ func (sub *subscription) informed() []*Watch {
 	return nil
 }
 
-// handOut returns the watches for a notice. It leaves out those that are still being told of what was held: those hear
-// the rest afterwards. Of a resource they are the newest, so that the others, which may be many, are not looked at.
-func (sub *subscription) handOut() []*Watch {
-	if sub.isCollection() {
-		return leaveOut(sub.watches, (*Watch).CatchingUp)
-	}
-	return sub.watches[:len(sub.watches)-len(sub.joining())]
-}
-
-// inTrouble returns those of the watches for a notice that were told of trouble with the server last.
+// inTrouble returns those of the watches that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
-	return leaveOut(sub.handOut(), func(w *Watch) bool { return !w.troubled })
+	return leaveOut(sub.watches, func(w *Watch) bool { return !w.troubled })
 }
 
 // outOfTrouble returns the others.
 func (sub *subscription) outOfTrouble() []*Watch {
-	return leaveOut(sub.handOut(), func(w *Watch) bool { return w.troubled })
+	return leaveOut(sub.watches, func(w *Watch) bool { return w.troubled })
 }
 
 // overshadowed says that watches were told of trouble with the server after they were told of the
@@ -136,15 +127,16 @@ func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
 	}
 }
 
-// tellLate tells watches that came late what is known beside the value: what is wrong with it, or why there is none.
-func (m *Machine) tellLate(sub *subscription, to, all []*Watch) {
+// tellLate tells a watch that begins what is known beside what is held: what is wrong with it, or why there is nothing.
+func (m *Machine) tellLate(w *Watch) {
+	sub, to := w.sub, w.list()
 	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
 	newest := !usable && sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout &&
-		len(sub.watches) > len(to) && !sub.overshadowed()
+		len(sub.watches) > 1 && !sub.overshadowed()
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
-		m.report(sub, to, all)
+		m.report(sub, to, nil)
 	}
 	if !newest {
 		m.tellTroubleOf(sub, to)
@@ -214,7 +206,7 @@ func (m *Machine) recovered(s *stream) {
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.notified); n > 0 && s.unreachable() {
-		m.tellFault(sub, s.notified[n-1], sub.handOut())
+		m.tellFault(sub, s.notified[n-1], sub.watches)
 	}
 }
 
@@ -232,7 +224,7 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 			switch {
 			case sub.isCollection() != collections:
 			case f != nil:
-				m.tellFault(sub, f, sub.handOut())
+				m.tellFault(sub, f, sub.watches)
 			// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
 			// server may never send it again.
 			case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:

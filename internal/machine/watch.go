@@ -15,7 +15,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	src.shareOf(c)
 	m.agenda.touch(src.streams...)
 	w.alive = true
-	held := c.collectionOf(src, w).attach(w)
+	c.collectionOf(src, w).attach(w)
 	if sub := w.sub; sub.link() != nil && sub.timer == 0 && sub.status == StatusRequested {
 		m.await(now, sub) // it was subscribed to already
 	}
@@ -24,33 +24,24 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.countWatch(now, s, +1)
 	}
 	m.askStore(now, w.sub)
+	m.tellHeld(w)
 	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
-	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src)
-	switch {
-	case w.Wildcard:
-		m.replayAll(w)
-	// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
-	case held:
-		m.replayOne(w.sub)
-	case !told:
-		m.tellLate(w.sub, w.list(), nil)
+	if told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src); !told {
+		m.tellLate(w)
 	}
 	if w.FetchTimeout > 0 { // DNE-10
 		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
 	}
 }
 
-// attach lets a watch join its subscription, and says whether it has to wait for a value that is held.
-func (c *collection) attach(w *Watch) (held bool) {
+// attach lets a watch join its subscription.
+func (c *collection) attach(w *Watch) {
 	sub := &c.subscription
 	if !w.Wildcard {
 		sub = c.cache.subscriptionOf(c, w.Name)
 	}
 	w.sub = sub
 	sub.spell(w.Spelling)
-	if held = sub.held(); held || w.Wildcard {
-		w.toDecode = 1 // a collection's is told of the members first, whatever becomes of the server meanwhile
-	}
 	first := !sub.wanted()
 	// WILD-2, WILD-4: the first watch chooses the form.
 	if w.Wildcard && first {
@@ -66,7 +57,36 @@ func (c *collection) attach(w *Watch) (held bool) {
 	} else {
 		sub.watches = append(sub.watches, w)
 	}
-	return held
+}
+
+// tellHeld tells a watch that begins what is held. One of a collection hears of each member, and then that it has the
+// first state.
+func (m *Machine) tellHeld(w *Watch) {
+	sub := w.sub
+	// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
+	if !w.Wildcard && sub.held() {
+		m.tellValue(sub, w.list(), nil)
+	}
+	if !w.Wildcard {
+		return
+	}
+	for _, member := range sub.of.inOrder() {
+		if member.held() {
+			m.tellValue(member, nil, w.list())
+		}
+		if member.exists() && member.fault() != nil {
+			m.report(member, nil, w.list())
+		}
+	}
+	if sub.usable() {
+		m.noticeTo(sub, NoticeSynced, w.list(), nil)
+	}
+}
+
+// tellValue tells a held value, whose bytes whoever runs the machine decodes again.
+func (m *Machine) tellValue(sub *subscription, to, all []*Watch) {
+	n := m.noticeTo(sub, NoticeUpdated, to, all)
+	n.Held, n.Raw, n.Locator, n.Attributes = true, sub.raw, sub.locator, sub.attributes()
 }
 
 // askAnew forgets what the server said of a name that has no value, since the server is about to be asked

@@ -173,7 +173,7 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 		m.confirm(sub, version)
 	} else {
 		n := m.accept(now, sub, it.Raw, version, as)
-		n.Value, n.Replaces = r.Value, replaces && !slices.ContainsFunc(n.All, (*Watch).CatchingUp)
+		n.Value, n.Replaces = r.Value, replaces
 		m.remindOfTrouble(sub)
 	}
 	sub.setFlaws(r.Flaws)
