@@ -222,7 +222,7 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	before := sub.link()
 	asked := sub.subscribed || sub.of.subscribed || before == nil || !before.requested
 	c.star.adopt(sub)
-	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
+	if l := sub.link(); l.stream.Delta && !sub.loaded() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
 		l.unconfirm(sub)
 	}

@@ -51,8 +51,7 @@ func (m *Machine) propose(resp *response) {
 		switch {
 		case o.refused:
 			p.Invalid++
-			// ERR-3: as refuse has it.
-			ends[o.sub] = l.stream.FailOnDataErrors
+			ends[o.sub] = l.dropsRefused(o.sub)
 		case o.changed && l.has(o.sub):
 			p.Changed = append(p.Changed, Change{o.sub.name, !o.sub.held(), o.value, o.raw})
 		}

@@ -31,7 +31,7 @@ func TestNothingIsLeftOfWildcard(t *testing.T) {
 	step(Down{Ref: refs[0], Kind: FaultConnection, Err: refused})
 	step(Up{Ref: refs[1]})
 	step(Written{refs[1]})
-	r.now = r.now.Add(recallAfter)
+	r.now = r.now.Add(loadAfter)
 	loads := step(Tick{}).Load
 	if len(loads) != 1 {
 		t.Fatalf("the store is asked %d times, want once", len(loads))

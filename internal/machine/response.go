@@ -97,9 +97,14 @@ func (it statement) reason() Reason {
 
 // drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
 func (it statement) drops(l *link) bool {
+	return it.kind == statesTwice && l.dropsRefused(it.sub) ||
+		it.kind == statesError && it.err.Code == codePermissionDenied && l.stream.FailOnDataErrors
+}
+
+// dropsRefused says whether the refusal of a resource takes what is held along.
+func (l *link) dropsRefused(sub *subscription) bool {
 	// ERR-3: a data error takes the value away.
-	return l.stream.FailOnDataErrors &&
-		(it.kind == statesTwice && !it.sub.isCollection() || it.kind == statesError && it.err.Code == codePermissionDenied)
+	return l.stream.FailOnDataErrors && !sub.isCollection()
 }
 
 // takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored

@@ -28,7 +28,7 @@ func TestStaleBesideFile(t *testing.T) {
 		r.m.sources[0].Stored, r.typ.Stored = true, true
 		r.step(Start{r.watch("a")})
 		r.up()
-		r.now = r.now.Add(recallAfter)
+		r.now = r.now.Add(loadAfter)
 		loads := r.step(Tick{}).Load
 		if len(loads) != 1 {
 			t.Fatalf("%s: the store is asked %d times, want once", test.name, len(loads))

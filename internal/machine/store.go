@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// recallAfter is how long a server may be silent about a type until the store is asked.
-const recallAfter = time.Second
+// loadAfter is how long a server may be silent about a type until the store is asked.
+const loadAfter = time.Second
 
 // failed says that no server of the source can be reached.
 func (src *source) failed() bool {
@@ -21,18 +21,18 @@ func (sh *share) heardServer() bool {
 	})
 }
 
-// askStore has the store asked for what is watched and not known, at once if no server can be reached, or
+// loadSoon has the store asked for what is watched and not known, at once if no server can be reached, or
 // after a second without an answer.
-func (m *Machine) askStore(now time.Time, sub *subscription) {
+func (m *Machine) loadSoon(now time.Time, sub *subscription) {
 	if !sub.stored() || !sub.lacking() {
 		return
 	}
 	// CACHE-3, LKG-9: every server's attempt has failed, or a second has passed.
 	switch sh := sub.of.source.share(sub.of.cache); {
 	case sh.source.failed():
-		m.seekStored(sh, sub)
+		m.load(sh, sub)
 	case sh.timer == 0 && !sh.heardServer():
-		m.setAlarm(now, sh.source.streams[0], sh, recallAfter)
+		m.setAlarm(now, sh.source.streams[0], sh, loadAfter)
 	}
 }
 
@@ -40,31 +40,31 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 func (sh *share) ring(m *Machine, _ time.Time) {
 	// LKG-8: only while nothing answered.
 	if !sh.heardServer() {
-		m.seekLacking(sh)
+		m.loadLacking(sh)
 	}
 }
 
-// recallFailed asks the store for what is lacking at sources whose last server has failed.
-func (m *Machine) recallFailed(s *stream) {
+// loadForFailed asks the store for what is lacking at sources whose last server has failed.
+func (m *Machine) loadForFailed(s *stream) {
 	for _, src := range s.sources {
 		if src.Stored && src.failed() {
 			for _, sh := range src.shares {
 				if sh.cache.typ.Stored {
-					m.seekLacking(sh)
+					m.loadLacking(sh)
 				}
 			}
 		}
 	}
 }
 
-func (m *Machine) seekLacking(sh *share) {
+func (m *Machine) loadLacking(sh *share) {
 	for sub := range sh.all() {
-		m.seekStored(sh, sub)
+		m.load(sh, sub)
 	}
 }
 
-// seekStored has the store asked for a subscription that is lacking, by one load of what the step looks for.
-func (m *Machine) seekStored(sh *share, sub *subscription) {
+// load has the store asked for a subscription that is lacking, by one load of what the step looks for.
+func (m *Machine) load(sh *share, sub *subscription) {
 	if !sub.lacking() || sh.loads[sub] != nil {
 		return
 	}

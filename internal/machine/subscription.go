@@ -177,8 +177,8 @@ const fromStore = 1 << 15
 // stale says that the value, or the first state of a collection, is from the store.
 func (sub *subscription) stale() bool { return sub.from > fromStore }
 
-// recalled says that the store was asked, and no server has spoken since.
-func (sub *subscription) recalled() bool { return sub.from&fromStore != 0 }
+// loaded says that the store was asked, and no server has spoken since.
+func (sub *subscription) loaded() bool { return sub.from&fromStore != 0 }
 
 // stored says whether the store has to do with a subscription.
 func (sub *subscription) stored() bool {
@@ -191,8 +191,8 @@ func (sub *subscription) lacking() bool {
 	return sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
 }
 
-// seeks says whether the store is being asked for a subscription: its watches wait for the answer.
-func (sub *subscription) seeks() bool {
+// loading says whether the store is being asked for a subscription: its watches wait for the answer.
+func (sub *subscription) loading() bool {
 	return sub.of.source.share(sub.of.cache).loads[sub] != nil
 }
 

@@ -106,7 +106,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	// ERR-2: with something to go on with it is ambient.
 	case sub.usable():
 		kind = NoticeAmbient
-	case sub.seeks():
+	case sub.loading():
 		return // the store may have something to go on with
 	}
 	n := m.noticeTo(sub, kind, to, nil)

@@ -27,7 +27,7 @@ func (l *link) unconfirm(sub *subscription) {
 // collection what another server spoke of, or what exists without a value.
 func (l *link) unlisted(sub *subscription) {
 	switch {
-	case !l.owns(sub), sub.recalled():
+	case !l.owns(sub), sub.loaded():
 	// DELTA-4: of what was not listed the server does not tell the removal.
 	case sub.listable(), sub.exists() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)

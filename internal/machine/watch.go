@@ -23,7 +23,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		s.linkTo(c)
 		m.countWatch(now, s, +1)
 	}
-	m.askStore(now, w.sub)
+	m.loadSoon(now, w.sub)
 	m.tellHeld(w)
 	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
 	if told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src); !told {

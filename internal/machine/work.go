@@ -203,6 +203,5 @@ func (resp *response) refusal(now time.Time, i int, err error, hash uint64) *Fau
 func (m *Machine) refuse(resp *response, i int, sub *subscription, f *Fault) {
 	entry := &resp.Resources[i]
 	resp.link.refusals.add(f, entry.Payload, resp.link.redirects(entry))
-	// ERR-3: with fail_on_data_errors the value goes.
-	m.noteFault(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
+	m.noteFault(sub, f, StatusNacked, resp.link.dropsRefused(sub))
 }
