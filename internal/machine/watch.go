@@ -63,11 +63,11 @@ func (c *collection) attach(w *Watch) {
 // first state.
 func (m *Machine) tellHeld(w *Watch) {
 	sub := w.sub
-	// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
-	if !w.Wildcard && sub.held() {
-		m.tellValue(sub, w.list(), nil)
-	}
 	if !w.Wildcard {
+		// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
+		if sub.held() {
+			m.tellValue(sub, w.list(), nil)
+		}
 		return
 	}
 	for _, member := range sub.of.inOrder() {
