@@ -498,5 +498,10 @@ func TestHeldIsDecodedForWhoListens(t *testing.T) {
 				t.Errorf("a decoder that %s is called %d times, and a late watch is told %q", tt.what, calls, lines)
 			}
 		}
+		calls, then = 0, func() error { return nil }
+		e.Start(watchOf(kind, &sink{}, "t"), watchOf(kind, &sink{}, "t"), watchOf(kind, &sink{}, "t"))
+		if synctest.Wait(); calls != 1 {
+			t.Errorf("for three watches that come together the decoder is called %d times, want once", calls)
+		}
 	})
 }

@@ -36,13 +36,14 @@ type lane struct {
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
-	doing   item   // the one that is being done
-	notice  int    // of doing
-	list    int    // of notice: 0 To, 1 All
-	target  int    // of list: the next watch
-	told    []told // what is not flushed to its end
-	flushed int    // of told, in a flush
-	kept    int    // of those, what stays
+	doing   item         // the one that is being done
+	notice  int          // of doing
+	held    machine.News // of doing: what was decoded last for a watch that came late
+	list    int          // of notice: 0 To, 1 All
+	target  int          // of list: the next watch
+	told    []told       // what is not flushed to its end
+	flushed int          // of told, in a flush
+	kept    int          // of those, what stays
 }
 
 // groupSize is how many watches of one resource a [Crowd] tells until the dispatcher notes again what it is at: to
@@ -181,15 +182,25 @@ func (l *lane) tellAll(it *item) bool {
 			l.begun.Add(1)
 		}
 		if n.Held {
-			l.move(nil)
-			l.decode(n)
+			l.decodeHeld(n)
 		}
 		l.tell(n, it.of)
 		*n = machine.Notice{} // its value may be large
 		l.list, l.target = 0, 0
 	}
-	l.notice = 0
+	l.notice, l.held = 0, machine.News{}
 	return true
+}
+
+// decodeHeld decodes what a notice holds, once for watches of one resource that came late together.
+func (l *lane) decodeHeld(n *machine.Notice) {
+	l.move(nil)
+	if last := &l.held; last.Value != nil && len(n.Raw) > 0 && len(n.Raw) == len(last.Raw) && &n.Raw[0] == &last.Raw[0] {
+		n.Held, n.Value = false, last.Value
+		return
+	}
+	l.decode(n)
+	l.held = n.News
 }
 
 // tell hands a notice to the sinks of its watches, in groups.
