@@ -70,7 +70,9 @@ func (m *Machine) tellHeld(w *Watch) {
 		}
 		return
 	}
-	for _, member := range sub.of.inOrder() {
+	members := sub.of.inOrder()
+	m.fx.Notify = slices.Grow(m.fx.Notify, len(members)+1)
+	for _, member := range members {
 		if member.held() {
 			m.tellValue(member, nil, w.list())
 		}
