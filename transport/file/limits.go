@@ -12,7 +12,7 @@ const (
 	maxKeys = 1000
 	// maxYAML and maxTextParts are how many parts a file in YAML or in the text format may have: each
 	// takes some hundred bytes while the file is read, whatever it is.
-	maxYAML      = 600_000
+	maxYAML      = 450_000
 	maxTextParts = 1 << 20
 )
 
