@@ -1,4 +1,5 @@
-// Package examples_test runs the examples as the programs that they are.
+// Package examples_test runs the examples as the programs that they are, and has the code that the recipes
+// of docs/guide quote (guide_*_test.go).
 package examples_test
 
 import (

@@ -1,4 +1,4 @@
-package guide_test
+package examples_test
 
 import (
 	"flag"
@@ -25,7 +25,7 @@ var block = regexp.MustCompile("(?s)<!-- program: ([^ #]+)(?:#([^ ]+))? -->\n```
 //
 // spec: U-16
 func TestProgramsAreQuoted(t *testing.T) {
-	const root = "../.."
+	const root = ".."
 	quotes := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" || filepath.Base(path) == "CHANGELOG.md" {
@@ -50,7 +50,7 @@ func TestProgramsAreQuoted(t *testing.T) {
 		case *update:
 			return os.WriteFile(path, []byte(now), 0o644)
 		default:
-			t.Errorf("%s quotes what is not in the tree; go test ./docs/guide -update writes it", path)
+			t.Errorf("%s quotes what is not in the tree; go test ./examples -update writes it", path)
 		}
 		return nil
 	})
@@ -125,18 +125,20 @@ func docOf(d ast.Decl) *ast.CommentGroup {
 	return nil
 }
 
-// Each recipe quotes at least one program, and README.md of the directory lists it.
+// Each recipe quotes at least one program, and the guide's README.md lists it.
 func TestRecipesAreListed(t *testing.T) {
-	list, err := os.ReadFile("README.md")
+	const guide = "../docs/guide"
+	list, err := os.ReadFile(filepath.Join(guide, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipes, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
+	recipes, err := filepath.Glob(filepath.Join(guide, "*.md"))
+	if err != nil || len(recipes) == 0 {
+		t.Fatal(recipes, err)
 	}
-	for _, name := range recipes {
-		text, err := os.ReadFile(name)
+	for _, path := range recipes {
+		name := filepath.Base(path)
+		text, err := os.ReadFile(path)
 		switch {
 		case err != nil:
 			t.Error(err)

@@ -1,4 +1,4 @@
-package guide_test
+package examples_test
 
 import (
 	"context"
