@@ -1,7 +1,7 @@
 // Package xdswatch is the root of an xDS client library: programs subscribe to resources
 // at management servers (listeners, routes, clusters, endpoints, secrets, types of their
 // own) and hear of their changes, through reconnects and failures. This package itself is
-// empty; see its example for a whole program.
+// empty; see the example of package watcher for a whole program.
 //
 // A program imports
 //

@@ -1,4 +1,4 @@
-package xdswatch_test
+package watcher_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/xdswatch/xdswatch/watcher"
 )
 
-// backend is the cluster that the management server of the example serves.
-func backend(seconds int64) *clusterv3.Cluster {
+// timingOut is the cluster that the management server of the example serves.
+func timingOut(seconds int64) *clusterv3.Cluster {
 	return &clusterv3.Cluster{Name: "backend", ConnectTimeout: &durationpb.Duration{Seconds: seconds}}
 }
 
@@ -28,7 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer server.Stop()
-	server.Set("1", backend(1))
+	server.Set("1", timingOut(1))
 
 	boot, err := bootstrap.Server(server.Addr()) // or bootstrap.Load("bootstrap.json")
 	if err != nil {
@@ -46,7 +46,7 @@ func Example() {
 			fmt.Println(ev.Name, ev.Kind, timeout)
 			switch timeout.Seconds() {
 			case 1:
-				server.Set("2", backend(2))
+				server.Set("2", timingOut(2))
 			case 2:
 				c.Close() // a handler may do anything with the client
 			}
