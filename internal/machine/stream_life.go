@@ -127,7 +127,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	if !fault.same(s.fault) {
 		s.fault = fault
 	}
-	m.loadForFailed(s)  // CACHE-3: the store may serve now
+	m.loadForFailed(s) // CACHE-3: the store may serve now
 	m.fallBack(now, s) // FALLBACK-4: watches that another server serves from now on do not hear of this trouble
 	m.tellTrouble(s)
 }

@@ -31,7 +31,7 @@ func Mutations() []Mutation {
 		{"DNE-5", "link.owesAnswer", places.Put("($) && l.stream.ref.Gen <= 1"), "names have a timer on the first stream alone", "dne-stopped-by-stream-end"},
 		{"DNE-8", "Machine.AddServer", never, "the transient timeout is the ordinary one", "dne-transient"},
 		{"DNE-8", "Machine.unknownTimeout", never, "the transient timeout says that there is no resource", "dne-transient"},
-		{"ERR-3", "Machine.refuse", never.Of(3), "a refused update never takes the value away", "err-fail-on-data-errors"},
+		{"ERR-3", "link.dropsRefused", never, "a refused update never takes the value away", "err-fail-on-data-errors"},
 		{"ERR-4", "link.keepFor", never, "deletions are never ignored", "err-ignore-deletion"},
 		{"ERR-5", "Machine.keepDeleted", always, "an ignored deletion is logged each time", "err-ignore-deletion"},
 		{"ERR-5", "Machine.returned", never, "nobody hears that a deleted resource is back", "err-ignore-deletion"},
