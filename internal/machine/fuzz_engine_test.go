@@ -14,9 +14,8 @@ type simStream struct {
 	state   streamState
 	began   bool // a request was sent
 	writing bool
-	reading bool                // the next response may be sent
-	doomed  bool                // the server will end it
-	types   map[string]*simType // by URL
+	reading bool // the next response may be sent
+	types   map[*Type]*simType
 }
 
 // lateness is when the chores of the engine, the store and the program are done.
@@ -90,7 +89,7 @@ func (w *world) carry(fx Effects) {
 			w.fail("close of %v, the stream is %+v", ref, s)
 		}
 		w.say("close %v", ref)
-		s.state, s.doomed = idle, false
+		s.state = idle
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
@@ -105,10 +104,10 @@ func (w *world) carry(fx Effects) {
 			w.fail("open %v while the stream is %+v", o.Ref, s)
 		}
 		w.say("open %v", o.Ref)
-		types := map[string]*simType{}
-		for url, sub := range s.types {
+		types := map[*Type]*simType{}
+		for t, sub := range s.types {
 			if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
-				types[url] = newSimType(sub.typ, sub.waited)
+				types[t] = newSimType(t, sub.since)
 			}
 		}
 		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: types}
@@ -126,7 +125,7 @@ func (w *world) carry(fx Effects) {
 
 func (w *world) stream(i int) *simStream {
 	for len(w.streams) <= i {
-		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}})
+		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}, types: map[*Type]*simType{}})
 	}
 	return w.streams[i]
 }
@@ -152,7 +151,7 @@ func (w *world) end(s *simStream) {
 	case s.state == up && w.roll(4) > 0:
 		kind = FaultStream
 	}
-	s.state, s.doomed = idle, false
+	s.state = idle
 	w.say("down %v %v", s.ref, kind)
 	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.roll(2)])})
 }
@@ -197,11 +196,6 @@ func (w *world) judge(p *Proposal) {
 
 // prompt does the chores that are not late.
 func (w *world) prompt() {
-	for _, s := range w.streams {
-		if s.doomed {
-			w.end(s) // once, or there would be no end to it
-		}
-	}
 	for range 1000 {
 		w.flush()
 		chores := w.chores

@@ -17,29 +17,28 @@ import (
 
 // simType is what a server knows of a type on one incarnation of a stream.
 type simType struct {
-	typ      *Type
-	begun    bool                 // there was a request
-	since    map[string]time.Time // names that are subscribed, `*` too, and since when
-	waited   map[string]time.Time // the same, with the time on earlier incarnations that the client ended
-	legacy   bool                 // everything is, by a request without names
-	covered  []string             // all that was ever subscribed
-	known    map[string]int       // revisions that the client has, by name: 0 if it knows of none, less if it has to be sent one
-	due      bool                 // a request asks for an answer
-	newest   string               // nonce
-	accepted string               // version; SotW
-	owed     []*simResponse       // that are not answered
+	typ        *Type
+	begun      bool                 // there was a request
+	subscribed map[string]bool      // names, `*` too
+	legacy     bool                 // everything is, by a request without names
+	since      map[string]time.Time // when each name was subscribed first, on this incarnation or one that the client ended
+	known      map[string]int       // revisions that the client has, by name; -1 if it has to be sent what there is
+	due        bool                 // a request asks for an answer
+	newest     string               // nonce
+	accepted   string               // version; SotW
+	owed       []*simResponse       // that are not answered
 }
 
 // of is what the server knows of a type.
 func (s *simStream) of(t *Type) *simType {
-	if s.types[t.URL] == nil {
-		s.types[t.URL] = newSimType(t, map[string]time.Time{})
+	if s.types[t] == nil {
+		s.types[t] = newSimType(t, map[string]time.Time{})
 	}
-	return s.types[t.URL]
+	return s.types[t]
 }
 
-func newSimType(t *Type, waited map[string]time.Time) *simType {
-	return &simType{typ: t, since: map[string]time.Time{}, waited: waited, known: map[string]int{}}
+func newSimType(t *Type, since map[string]time.Time) *simType {
+	return &simType{typ: t, since: since, subscribed: map[string]bool{}, known: map[string]int{}}
 }
 
 // request has a server take a request, which has to be one that a client may send.
@@ -65,47 +64,145 @@ func (w *world) request(send Send) {
 		r.Err = proto.Unmarshal(msg, r.SotW)
 	}
 	w.say("-> %v", r)
-	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == r.TypeURL() })
+	t := w.typeOf(r.TypeURL())
 	switch must := !s.began || w.config.NodeAlways; {
 	case r.Err != nil:
 		w.fail("the request does not parse: %v", r.Err)
 	case must != (r.Node() != nil):
 		w.fail("NODE-1: a request with the node %v", r.Node())
-	case i < 0 || s.url != "" && s.url != r.TypeURL():
+	case t == nil || s.url != "" && s.url != r.TypeURL():
 		w.fail("a request of type %s", r.TypeURL())
 	}
-	sub := s.of(w.types[i])
-	first := !sub.begun
+	sub := s.of(t)
 	if w.working[s.ref] != nil && w.working[s.ref].sub == sub {
 		w.fail("ACK-9: a request between a response and its answer: %v", r)
 	}
-	s.began, sub.begun, s.doomed = true, true, s.doomed || sub.typ == w.hated
-	if w.server.Delta {
-		w.requestDelta(s, sub, r, first)
-	} else {
-		w.requestSotW(s, sub, r, first)
+	w.answered(s, sub, r)
+	w.subscribe(s, sub, r)
+	s.began, sub.begun = true, true
+}
+
+// answered has a server take what a request says of its responses.
+func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
+	nonce, detail := r.Nonce(), r.ErrorDetail()
+	next := 0
+	if !w.server.Delta {
+		next = max(0, len(sub.owed)-1) // S-17: the newest is answered for all
+	}
+	answers := len(sub.owed) > 0 && nonce == sub.owed[next].nonce
+	switch {
+	case w.server.Delta && nonce != "" && !answers:
+		w.fail("ACK-1: an answer to %q, which is not the next that is owed", nonce)
+	case !w.server.Delta && nonce != sub.newest:
+		w.fail("ACK-8: nonce %q, the newest is %q", nonce, sub.newest)
+	case answers:
+		for i, resp := range sub.owed[:next+1] {
+			if i == next && detail == nil || i < next && resp.version == r.Version() {
+				sub.accepted = resp.version
+			}
+		}
+		w.verdict(s, sub, sub.owed[next], detail)
+		sub.owed = sub.owed[next+1:]
+	case detail != nil:
+		w.fail("ACK-5: an error that answers nothing: %v", detail)
+	case sub.begun && len(r.Names())+len(r.Unsubscribed()) == 0 && w.server.Delta:
+		w.fail("DELTA-5: a request that says nothing")
+	}
+	resumes := w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.Version(), fmt.Sprintf("s%d.", s.server.index))
+	if r.Version() != sub.accepted && !resumes {
+		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
+	}
+}
+
+// verdict checks the answer to a response, and has the server send again what was refused though each resource of it is good.
+func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *status.Status) {
+	refused := detail != nil && strings.Contains(detail.Message, errJudged.Error())
+	counts := !slices.ContainsFunc(w.sources, func(order []int) bool { return slices.Index(order, s.server.index) > 0 })
+	watched := func(name string) bool {
+		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
+	}
+	switch {
+	case detail == nil && counts && slices.ContainsFunc(r.invalid, watched):
+		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
+	case detail != nil && !refused && len(r.invalid) == 0:
+		w.untrue("ACK-2: a response that is good is refused: %v", detail)
+	case refused || detail != nil && r.twice:
+		sub.due = true
+		for name := range sub.known {
+			sub.known[name] = -1
+		}
+	}
+}
+
+// subscribe has a server take what a request says of names.
+func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
+	st, add, remove := s.server.stores[sub.typ], r.Names(), r.Unsubscribed()
+	if sub.legacy = len(add) == 0 && (!sub.begun || !w.server.Delta && (sub.legacy || w.server.Polled)); sub.legacy {
+		add = []string{star}
+	}
+	if !w.server.Delta { // it says all
+		if !slices.IsSorted(add) || len(slices.Compact(slices.Clone(add))) != len(add) {
+			w.fail("SOTW-3: names are not a sorted set: %q", add)
+		}
+		remove = slices.DeleteFunc(slices.Collect(maps.Keys(sub.subscribed)), func(name string) bool { return slices.Contains(add, name) })
+		maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool { return !slices.Contains(add, name) })
+		add = slices.DeleteFunc(add, func(name string) bool { return sub.subscribed[name] })
+	}
+	for _, name := range remove {
+		switch {
+		case slices.Contains(add, name):
+			w.fail("%q is subscribed and unsubscribed by one request", name)
+		case !sub.subscribed[name] && st.gave(name, "") == 0: // what was sent unasked may be
+			w.untrue("%q is unsubscribed, which was not subscribed", name)
+		}
+		delete(sub.subscribed, name)
+		delete(sub.since, name)
+		if delete(sub.known, name); sub.subscribes(name) {
+			sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
+		}
+	}
+	for _, name := range add {
+		sub.add(w.now, name)
+	}
+	switch versions := r.Delta.GetInitialResourceVersions(); {
+	case sub.begun && len(versions) > 0:
+		w.fail("DELTA-2: initial versions in a later request")
+	case w.server.Delta:
+		for name, version := range versions {
+			if st.gave(name, version) == 0 {
+				w.untrue("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
+			}
+			if sub.known[name] = -1; st.has(name).version == version {
+				sub.known[name] = st.has(name).revision
+			}
+		}
+	case sub.newest == "": // the server compares versions, as long as it has sent none, and is silent where its own is equal
+		clear(sub.known)
+		if sub.due = w.server.FullState || w.server.Polled || r.Version() != s.server.version(len(*st)); !sub.due {
+			for _, name := range w.names {
+				sub.known[name] = st.has(name).revision
+			}
+		}
 	}
 }
 
 // add has a server owe an answer for what is subscribed anew.
 func (sub *simType) add(now time.Time, name string) {
-	sub.due, sub.covered = true, append(sub.covered, name)
+	sub.due, sub.subscribed[name] = true, true
 	for member := range sub.known {
 		if encloses(name, member) {
 			sub.known[member] = -1 // it is sent again, or said to be gone
 		}
 	}
 	delete(sub.known, name)
-	for _, times := range []map[string]time.Time{sub.since, sub.waited} {
-		if _, again := times[name]; !again {
-			times[name] = now
-		}
+	if _, again := sub.since[name]; !again {
+		sub.since[name] = now
 	}
 }
 
 // subscribes says whether a name is subscribed in any way.
 func (sub *simType) subscribes(name string) bool {
-	for subscribed := range sub.since {
+	for subscribed := range sub.subscribed {
 		if subscribed == name || encloses(subscribed, name) {
 			return true
 		}
@@ -113,159 +210,20 @@ func (sub *simType) subscribes(name string) bool {
 	return false
 }
 
-func (w *world) requestSotW(s *simStream, sub *simType, r *testutil.Request, first bool) {
-	if r.Nonce() != sub.newest {
-		w.fail("ACK-8: nonce %q, the newest is %q", r.Nonce(), sub.newest)
-	}
-	names := r.Names()
-	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
-		w.fail("SOTW-3: names are not a sorted set: %q", names)
-	}
-	if len(sub.owed) == 0 && r.ErrorDetail() != nil {
-		w.fail("ACK-5: an error that answers nothing: %v", r.ErrorDetail())
-	}
-	for i, resp := range sub.owed { // S-17: the newest is answered for all
-		newest := i == len(sub.owed)-1
-		if newest && r.ErrorDetail() == nil || !newest && r.Version() == resp.version {
-			sub.accepted = resp.version
-		}
-		if newest {
-			w.verdict(sub, resp, r.ErrorDetail())
-		} else {
-			sub.again()
-		}
-	}
-	sub.owed = nil
-	own := fmt.Sprintf("s%d.", s.server.index)
-	if r.Version() != sub.accepted && !(w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.Version(), own)) {
-		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
-	}
-	if sub.legacy = len(names) == 0 && (first || sub.legacy || w.server.Polled); sub.legacy {
-		names = []string{star}
-	}
-	before := sub.since
-	sub.since = map[string]time.Time{}
-	for _, name := range names {
-		if since, ok := before[name]; ok {
-			sub.since[name] = since
-		} else {
-			sub.add(w.now, name)
-		}
-	}
-	maps.DeleteFunc(sub.waited, func(name string, _ time.Time) bool { return !slices.Contains(names, name) })
-	if sub.newest == "" { // the server compares versions, as long as it has sent none
-		w.resume(s, sub, r.Version())
-	}
-}
-
-// resume has a server owe nothing to a client that has its version, in state of the world.
-func (w *world) resume(s *simStream, sub *simType, version string) {
-	st := s.server.stores[sub.typ.URL]
-	clear(sub.known)
-	if sub.due = w.server.FullState || w.server.Polled || version != s.server.version(len(*st)); sub.due {
-		return
-	}
-	for _, name := range w.names {
-		if r := st.has(name); sub.subscribes(name) && r.kind != isFailed { // errors are stated anew
-			sub.known[name] = r.revision
-		}
-	}
-}
-
-func (w *world) requestDelta(s *simStream, sub *simType, r *testutil.Request, first bool) {
-	st, versions := s.server.stores[sub.typ.URL], r.Delta.GetInitialResourceVersions()
-	add, remove := r.Names(), r.Unsubscribed()
-	switch {
-	case r.Nonce() == "":
-		if r.ErrorDetail() != nil || !first && len(add)+len(remove) == 0 {
-			w.fail("DELTA-5: a request that says nothing")
-		}
-	case len(sub.owed) == 0 || sub.owed[0].nonce != r.Nonce():
-		w.fail("ACK-1: an answer to %q, which is not the next that is owed", r.Nonce())
-	default:
-		w.verdict(sub, sub.owed[0], r.ErrorDetail())
-		sub.owed = sub.owed[1:]
-	}
-	if !first && len(versions) > 0 {
-		w.fail("DELTA-2: initial versions in a later request")
-	}
-	if first && len(add) == 0 {
-		sub.legacy, add = true, []string{star}
-	}
-	for _, name := range add {
-		if slices.Contains(remove, name) {
-			w.fail("%q is subscribed and unsubscribed by one request", name)
-		}
-		sub.add(w.now, name)
-	}
-	for _, name := range remove {
-		if _, ok := sub.since[name]; !ok && st.gave(name, "") == 0 { // what was sent unasked may be
-			w.untrue("%q is unsubscribed, which was not subscribed", name)
-		}
-		delete(sub.since, name)
-		delete(sub.waited, name)
-		if delete(sub.known, name); sub.subscribes(name) {
-			sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
-		}
-	}
-	for name, version := range versions {
-		if st.gave(name, version) == 0 {
-			w.untrue("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
-		}
-		if sub.known[name] = -1; st.has(name).version == version {
-			sub.known[name] = st.has(name).revision
-		}
-	}
-}
-
-// verdict checks the answer to a response, and has the server send again what was refused though each resource of it is good.
-func (w *world) verdict(sub *simType, r *simResponse, detail *status.Status) {
-	refused := detail != nil && strings.Contains(detail.Message, errJudged.Error())
-	if refused || detail != nil && r.twice {
-		sub.again()
-	}
-	switch {
-	case detail != nil && len(r.invalid) == 0 && !refused:
-		w.untrue("ACK-2: a response that is good is refused: %v", detail)
-	case detail == nil && w.first(w.stream(r.ref.Stream).server) && slices.ContainsFunc(r.invalid, func(name string) bool {
-		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
-	}):
-		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
-	}
-}
-
-// again has a server say again what it said, since some of it was not acknowledged.
-func (sub *simType) again() {
-	sub.due = true
-	for name := range sub.known {
-		sub.known[name] = -1
-	}
-}
-
-// first says whether a server is the first of all sources that it is of, so that what it says counts.
-func (w *world) first(s *simServer) bool {
-	return !slices.ContainsFunc(w.sources, func(order []int) bool { return slices.Index(order, s.index) > 0 })
-}
-
 // checkSubscribed: at rest a server knows of what is wanted, and of nothing else.
 func (w *world) checkSubscribed(s *simStream) {
 	for _, t := range w.types {
-		want := map[string]bool{}
+		want, sub := map[string]bool{}, s.of(t)
 		for _, sw := range w.watches {
 			if sw.Type == t && w.servers[w.sources[sw.Source][0]] == s.server && (s.url == "" || s.url == t.URL) {
 				want[sw.Name] = true
 			}
 		}
-		sub := s.of(t)
 		if want[star] && sub.legacy && !w.server.Delta {
 			want = map[string]bool{star: true} // the others are among all
 		}
-		got := map[string]bool{}
-		for name := range sub.since {
-			got[name] = true
-		}
-		if !maps.Equal(got, want) || len(sub.owed) > 0 {
-			w.fail("stream %v: %s: the server knows of %v, wanted are %v; %d answers are owed", s.ref, t.URL, got, want, len(sub.owed))
+		if !maps.Equal(sub.subscribed, want) || len(sub.owed) > 0 {
+			w.fail("stream %v: %s: the server knows of %v, wanted are %v; %d answers are owed", s.ref, t.URL, sub.subscribed, want, len(sub.owed))
 		}
 	}
 }

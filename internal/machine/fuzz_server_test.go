@@ -17,7 +17,7 @@ import (
 type simServer struct {
 	index  int
 	dead   bool
-	stores map[string]*simStore // by type URL
+	stores map[*Type]*simStore
 }
 
 // simStore is what a server has had of a type, the newest last.
@@ -51,14 +51,6 @@ const (
 )
 
 func (k resourceKind) lacks() bool { return k == isGone || k == isFailed }
-
-func newSimServer(w *world, i int) *simServer {
-	s := &simServer{index: i, stores: map[string]*simStore{}}
-	for _, t := range w.types {
-		s.stores[t.URL] = &simStore{}
-	}
-	return s
-}
 
 // version is that of a type, after some changes, and of the resource that was changed last.
 func (s *simServer) version(changes int) string { return fmt.Sprintf("s%d.%d", s.index, changes) }
@@ -111,7 +103,7 @@ func (w *world) change() {
 		if one < len(w.servers) && i != one {
 			continue
 		}
-		st, r := s.stores[t.URL], r
+		st, r := s.stores[t], r
 		if was := st.has(r.name); touched && was.kind == isGood {
 			r = *was // the same, in other bytes
 			r.noise++
@@ -170,7 +162,10 @@ func (w *world) respond(s *simStream) {
 			sub.newest = "unasked"
 			w.send(s, &simResponse{ref: s.ref}, &wire.Response{TypeURL: t.URL, Nonce: sub.newest})
 			return
-		case sub.begun && t != w.hated && (w.owes(s, sub) || w.one(8)):
+		case sub.begun && t == w.hated:
+			w.end(s)
+			return
+		case sub.begun && (w.owes(s, sub) || w.one(8)):
 			w.answer(s, sub)
 			return
 		}
@@ -179,8 +174,9 @@ func (w *world) respond(s *simStream) {
 
 // owes says whether a response is owed.
 func (w *world) owes(s *simStream, sub *simType) bool {
-	st := s.server.stores[sub.typ.URL]
-	return sub.due || slices.ContainsFunc(slices.Concat(globURLs, w.names), func(name string) bool { return w.news(st, sub, name) })
+	st := s.server.stores[sub.typ]
+	return sub.due || slices.ContainsFunc(globURLs, func(glob string) bool { return w.emptied(st, sub, glob) }) ||
+		slices.ContainsFunc(w.names, func(name string) bool { return w.news(st, sub, name) })
 }
 
 // wants says whether a response has a name. A file says everything anyway.
@@ -188,20 +184,30 @@ func (w *world) wants(sub *simType, name string) bool {
 	return w.server.FullState || sub.subscribes(name)
 }
 
+// tells is what a server has to say of a name: an error only to who subscribed to the name itself.
+func (st simStore) tells(sub *simType, name string) *simResource {
+	if r := st.has(name); r.kind != isFailed || sub.subscribed[name] {
+		return r
+	}
+	return &simResource{}
+}
+
 // news says whether the client does not know what there is to say of a name.
 func (w *world) news(st *simStore, sub *simType, name string) bool {
-	_, byName := sub.since[name]
-	revision, told := sub.known[name]
-	switch r := st.has(name); {
+	revision, known := sub.known[name]
+	switch r := st.tells(sub, name); {
 	case !w.wants(sub, name):
 		return false
-	case strings.HasSuffix(name, star): // whether a glob is empty
-		return w.server.Delta && name != star && revision <= 0 && !st.fills(name)
-	case r.kind == isGone, r.kind == isFailed && !byName:
-		return revision != 0 && (w.server.Delta || w.full(sub.typ)) || byName && !told && w.server.Delta
+	case r.kind == isGone && !known:
+		return w.server.Delta && sub.subscribed[name]
 	default:
-		return revision != r.revision
+		return revision != r.revision && (r.kind != isGone || w.server.Delta || w.full(sub.typ))
 	}
+}
+
+// emptied says whether the client does not know that a glob has no members.
+func (w *world) emptied(st *simStore, sub *simType, glob string) bool {
+	return w.server.Delta && w.wants(sub, glob) && sub.known[glob] <= 0 && !st.fills(glob)
 }
 
 // fills says whether a glob has members.
@@ -212,36 +218,36 @@ func (st simStore) fills(glob string) bool {
 // answer says what is news, and in a full state all, and sometimes more.
 func (w *world) answer(s *simStream, sub *simType) {
 	w.serial++
-	st := s.server.stores[sub.typ.URL]
-	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial), version: s.server.version(len(*st))}
+	st := s.server.stores[sub.typ]
+	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial)}
 	resp := &wire.Response{TypeURL: sub.typ.URL, Nonce: r.nonce}
 	if !w.server.Delta {
+		r.version = s.server.version(len(*st))
 		resp.Version = r.version
 	}
-	for _, name := range slices.Concat(globURLs, w.names) {
-		res, news := st.has(name), w.news(st, sub, name)
-		_, byName := sub.since[name]
-		revision := res.revision
+	for _, glob := range globURLs {
+		if st.fills(glob) {
+			delete(sub.known, glob)
+		} else if w.emptied(st, sub, glob) { // which ends its members too
+			resp.Removed = append(resp.Removed, []byte(glob))
+			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(glob, member) })
+			sub.known[glob] = 1
+		}
+	}
+	for _, name := range w.names {
+		res, news := st.tells(sub, name), w.news(st, sub, name)
 		switch {
-		case strings.HasSuffix(name, star) && news: // the glob is empty, which ends its members too
-			resp.Removed, revision = append(resp.Removed, []byte(name)), 1
-			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) })
-		case strings.HasSuffix(name, star) && !st.fills(name):
-			continue
-		case strings.HasSuffix(name, star):
 		case !w.wants(sub, name) && (res.kind != isGood || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for
-		case res.kind == isGone, res.kind == isFailed && !byName:
-			if revision = 0; news && w.server.Delta {
-				resp.Removed = append(resp.Removed, []byte(name))
-			}
-		case !news && !w.full(sub.typ) && !w.one(4):
+		case res.kind == isGone && news && w.server.Delta:
+			resp.Removed = append(resp.Removed, []byte(name))
+		case res.kind == isGone, !news && !w.full(sub.typ) && !w.one(4):
 		case res.kind == isFailed:
 			resp.Errors = append(resp.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: []byte(name)}, Code: res.code, Message: "no"})
 		default:
 			w.add(resp, r, res)
 		}
-		sub.known[name] = revision
+		sub.known[name] = res.revision
 	}
 	if len(resp.Resources) > 0 && !w.server.ResumeVersion && w.one(32) {
 		again := resp.Resources[0]
@@ -318,41 +324,34 @@ func isBad(value string) bool { return strings.HasPrefix(value, "bad") }
 // oddNames are what servers of an evil world say beside names that are watched.
 var oddNames = []string{"", "*", "nobody", "za", "zb", "xdstp:", "xdstp://a/t/p/*", "xdstp://a/t/p/a?x=1", "xdstp://b/t/p/a", "xdstp://a/u/p/a", "xdstp://a/t/p/%61"}
 
-func (w *world) oddName() []byte {
-	all := slices.Concat(w.names, oddNames)
-	return []byte(all[w.roll(len(all))])
-}
-
 // garble changes a response in ways that no server should.
 func (w *world) garble(r *wire.Response) {
 	for range w.roll(4) {
-		e := wire.Resource{Name: w.oddName(), TypeURL: []byte(w.types[w.roll(3)].URL), HasBody: w.one(2)}
+		names := slices.Concat(w.names, oddNames)
+		name := []byte(names[w.roll(len(names))])
+		e := wire.Resource{Name: name, TypeURL: []byte("type.googleapis.com/odd"), HasBody: w.one(2), HasTTL: true, TTL: []time.Duration{-1, 0, 1, 1 << 62}[w.roll(4)]}
 		if n := len(r.Resources); n > 0 && !w.one(3) {
 			e = r.Resources[w.roll(n)]
 		}
-		switch w.roll(13) {
+		switch w.roll(11) {
 		case 0:
-			r.Removed = append(r.Removed, w.oddName())
+			r.Removed = append(r.Removed, name)
 		case 1:
-			r.RemovedNames = append(r.RemovedNames, wire.ResourceName{Name: w.oddName()})
+			r.RemovedNames = append(r.RemovedNames, wire.ResourceName{Name: name})
 		case 2:
-			r.Errors = append(r.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: w.oddName()}, Code: int32(w.roll(17)), Message: "odd"})
+			r.Errors = append(r.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: name}, Code: int32(w.roll(17)), Message: "odd"})
 		case 3:
 			r.Resources, r.Removed = nil, nil
 		case 4:
-			e.Name = w.oddName()
+			e.Name = name
 		case 5:
-			e.Payload = nil
+			e.HasBody, e.Payload = w.one(2), nil
 		case 6:
-			e.HasBody, e.Payload = false, nil
-		case 7:
-			e.TypeURL = []byte("type.googleapis.com/odd")
-		case 8:
-			e.HasTTL, e.TTL = true, []time.Duration{-1, 0, 1, 1 << 62}[w.roll(4)]
-		case 9:
 			e.Fault = errors.New("odd")
-		case 10:
-			e.Attributes = &wire.Attributes{Aliases: [][]byte{w.oddName(), w.oddName()}}
+		case 7:
+			e.Attributes = &wire.Attributes{Aliases: [][]byte{name, []byte(names[w.roll(len(names))])}}
+		default:
+			e.TypeURL = []byte(w.types[w.roll(3)].URL)
 		}
 		if i := w.roll(2 * (len(r.Resources) + 1)); i < len(r.Resources) {
 			r.Resources[i] = e

@@ -8,17 +8,14 @@ import (
 	"time"
 )
 
-// shelf is what the store has of a type of a source.
-func (w *world) shelf(source int, url string) map[string]Kept {
-	key := fmt.Sprint(source, url)
-	if w.shelves[key] == nil {
-		w.shelves[key] = map[string]Kept{}
-	}
-	return w.shelves[key]
+// shelf is where the store has a resource or a collection.
+type shelf struct {
+	source    int
+	url, name string
 }
 
 func (w *world) put(source int, url string, k Kept) {
-	w.shelf(source, url)[k.Name] = k
+	w.store[shelf{source, url, k.Name}] = k
 	w.kept[url+k.Name+decodeValue(k.Raw)] = true
 }
 
@@ -48,18 +45,17 @@ func (w *world) fill() {
 
 // keep has the store keep what the machine says, which has to be what a server said.
 func (w *world) keep(k Keep) {
-	s := w.shelf(k.Source, k.TypeURL)
-	if k.Covers != nil {
-		maps.DeleteFunc(s, func(name string, _ Kept) bool { return k.Covers(name) && !slices.Contains(k.Known, name) })
-	}
+	maps.DeleteFunc(w.store, func(at shelf, _ Kept) bool {
+		return k.Covers != nil && at.source == k.Source && at.url == k.TypeURL && k.Covers(at.name) && !slices.Contains(k.Known, at.name)
+	})
 	for _, c := range k.Changes {
 		value := decodeValue(c.Raw)
 		w.say("  keep %s %s: %s", k.TypeURL[20:], c.Name, value)
 		if c.Raw == nil && !c.Complete {
-			delete(s, c.Name)
+			delete(w.store, shelf{k.Source, k.TypeURL, c.Name})
 			continue
 		}
-		if !c.Complete && (w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) == 0 || isBad(value)) {
+		if !c.Complete && (w.servers[c.Server].stores[w.typeOf(k.TypeURL)].gave(c.Name, value) == 0 || isBad(value)) {
 			w.untrue("LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
 		}
 		w.put(k.Source, k.TypeURL, c)
@@ -69,13 +65,13 @@ func (w *world) keep(k Keep) {
 // recall answers what the machine looks for in the store, in two parts.
 func (w *world) recall(ld *Load) {
 	var entries []Kept
-	s := w.shelf(ld.Source, ld.TypeURL)
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		k := s[name]
-		if (ld.All || slices.Contains(ld.Names, name)) && (k.Expires == 0 || k.Expires > w.now.UnixNano()) {
+	for at, k := range w.store {
+		wanted := at.source == ld.Source && at.url == ld.TypeURL && (ld.All || slices.Contains(ld.Names, at.name))
+		if wanted && (k.Expires == 0 || k.Expires > w.now.UnixNano()) {
 			entries = append(entries, k)
 		}
 	}
+	slices.SortFunc(entries, func(a, b Kept) int { return strings.Compare(a.Name, b.Name) })
 	half := w.roll(len(entries) + 1)
 	w.say("store: %d of %d entries for %s %q", half, len(entries), ld.TypeURL[20:], ld.Names)
 	w.push(Loaded{Load: ld, Entries: entries[:half]})
@@ -100,10 +96,10 @@ func (w *world) impossibleStale(k *told, n Notice) string {
 
 // keptWrongly says in what the store has something else than what a watch holds at rest.
 func (w *world) keptWrongly(sw *simWatch, name string) string {
-	if !sw.Type.Stored || structured(name) && w.starred[sw.Type] {
+	if !sw.Type.Stored || structured(name) && w.collected[sw.Type] {
 		return "" // it was maybe kept as the wildcard's, before it was the other source's
 	}
-	k, stored := sw.of(name), w.shelf(int(sw.Source), sw.Type.URL)[name]
+	k, stored := sw.of(name), w.store[shelf{int(sw.Source), sw.Type.URL, name}]
 	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout
 	switch value := decodeValue(stored.Raw); {
 	case k.held() && !k.stale && value != k.value:

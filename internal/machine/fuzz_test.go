@@ -110,10 +110,10 @@ func (w *world) start() {
 	case w.aliases: // a resource that is held under an alias is no member of a collection
 	case n == 0 || n == 1:
 		watch.Name, watch.Wildcard, watch.Explicit = star, true, n == 1
-		w.starred[t] = true
 	case n == 2 && w.globs:
 		watch.Name, watch.Wildcard = globURLs[w.roll(len(globURLs))], true
 	}
+	w.collected[t] = w.collected[t] || watch.Wildcard
 	if structured(watch.Name) {
 		watch.Source = 1
 	}

@@ -29,18 +29,18 @@ type world struct {
 	evil    bool // servers send what means nothing, so that what watches hold cannot be known
 	hated   *Type
 
-	watches []*simWatch
-	streams []*simStream
-	chores  []func()
-	queue   []Event
-	working map[Ref]*simResponse       // that are not consumed
-	starred map[*Type]bool             // the wildcard was watched
-	spared  map[string]bool            // names that a guard has kept though a server does not speak of them
-	shelves map[string]map[string]Kept // what the store has, by source and type, and by name
-	kept    map[string]bool            // what it has had: types, names and values
-	serial  int                        // of what servers make
-	lazy    lateness
-	log     []func() string
+	watches   []*simWatch
+	streams   []*simStream
+	chores    []func()
+	queue     []Event
+	working   map[Ref]*simResponse // that are not consumed
+	collected map[*Type]bool       // a collection was watched
+	spared    map[string]bool      // names that a guard has kept though a server does not speak of them
+	store     map[shelf]Kept
+	kept      map[string]bool // what it has had: types, names and values
+	serial    int             // of what servers make
+	lazy      lateness
+	log       []func() string
 }
 
 // dice are bytes that decide what happens; at their end they give zeros.
@@ -63,7 +63,7 @@ const period = 15 * time.Second
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
-		working: map[Ref]*simResponse{}, starred: map[*Type]bool{}, spared: map[string]bool{}, shelves: map[string]map[string]Kept{}, kept: map[string]bool{},
+		working: map[Ref]*simResponse{}, collected: map[*Type]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.config.NodeAlways = w.one(4)
 	if w.one(6) {
@@ -121,7 +121,11 @@ func (w *world) drawSources(stored bool) {
 	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
 		w.m.AddServer(w.server)
-		w.servers = append(w.servers, newSimServer(w, i))
+		server := &simServer{index: i, stores: map[*Type]*simStore{}}
+		for _, t := range w.types {
+			server.stores[t] = &simStore{}
+		}
+		w.servers = append(w.servers, server)
 	}
 	if w.one(3) { // structured names are none of the other servers'
 		w.answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
@@ -135,6 +139,16 @@ func (w *world) drawSources(stored bool) {
 		w.sources = append(w.sources, order)
 		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.one(4), Stored: stored, Answers: w.answers})
 	}
+}
+
+// typeOf finds a type; nil for none.
+func (w *world) typeOf(url string) *Type {
+	for _, t := range w.types {
+		if t.URL == url {
+			return t
+		}
+	}
+	return nil
 }
 
 // full says whether responses of a type hold everything.

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +39,6 @@ type told struct {
 	kind    NoticeKind
 	value   string
 	stale   bool // it is the store's word
-	kept    bool // it was told to be kept though it is deleted
 	reason  Reason
 	server  int // that said it
 	ambient *Fault
@@ -86,9 +84,6 @@ func (w *world) tell(n Notice) {
 func (k *told) hear(n Notice) {
 	if n.Kind == NoticeAmbient {
 		k.ambient = n.Fault
-		if n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept) {
-			k.kept = true
-		}
 		return
 	}
 	*k = told{kind: n.Kind, stale: n.Stale, reason: n.Reason, server: n.Server}
@@ -97,7 +92,7 @@ func (k *told) hear(n Notice) {
 
 // impossible says why a watch may not be told something, after what it was told and what servers said.
 func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
-	st := w.servers[n.Server].stores[n.TypeURL]
+	st := w.servers[n.Server].stores[sw.Type]
 	switch n.Kind {
 	case NoticeUpdated:
 		if n.Stale {
@@ -109,7 +104,7 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 			return "a value that the server never gave, or that the program refuses"
 		case k.held() && !k.stale && k.value == value && !w.aliases: // in other bytes it may be news for one name of two
 			return "WATCH-4: the same value is told again"
-		case k.held() && !k.stale && k.server == n.Server && revision < st.gave(n.Name, k.value):
+		case k.held() && !k.stale && revision < st.gave(n.Name, k.value):
 			return "a value that is older than the one that is held"
 		}
 	case NoticeDoesNotExist:
@@ -127,49 +122,27 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 }
 
 func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
-	s := w.stream(n.Stream.Stream)
-	sub := s.types[n.TypeURL]
-	if s.ref != n.Stream || sub == nil {
-		sub = &simType{} // of an earlier incarnation
-	}
-	since, waited := sub.since[n.Name], sub.waited[n.Name]
-	for _, other := range w.streams { // while the active server has no stream, another one's silence counts
-		if sub := other.types[n.TypeURL]; s.state != up && other.state == up && sub != nil {
-			if at, ok := sub.since[n.Name]; ok && at.Before(since) {
-				since, waited = at, at
-			}
-		}
-	}
-	collected := slices.ContainsFunc(sub.covered, func(name string) bool { return encloses(name, n.Name) })
+	since := w.stream(n.Stream.Stream).of(sw.Type).since[n.Name]
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
 			return "TTL-1: nothing has a time to live"
 		}
 	case n.Reason != ReasonTimeout:
-		st := w.servers[n.Server].stores[n.TypeURL]
+		st := w.servers[n.Server].stores[sw.Type]
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
-		given := k.held() && !k.kept && k.server == n.Server
-		if given && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
+		if k.held() && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
-	case k.kept: // for a while, which is over, also when another server becomes active
-	case k.held() && k.stale && !collected && !w.full(sw.Type):
+	case k.held() && k.stale && !w.collected[sw.Type] && !w.full(sw.Type):
 		return "LKG-5: silence takes a stale value away"
-	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
+	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server:
 		return "silence takes a value away"
-	case sw.began.Before(since) && !(slices.Contains(sub.covered, star) && encloses(star, n.Name)) && (w.now.Sub(since) < period/4 || w.now.Sub(waited) < period):
+	case sw.began.Before(since) && w.now.Sub(since) < period:
 		return "DNE-1: the timer fires early"
 	}
 	return ""
-}
-
-// confirmed says that another server gave the value that a watch was told, which is no event.
-func (w *world) confirmed(n Notice, k *told) bool {
-	return slices.ContainsFunc(w.servers, func(sv *simServer) bool {
-		return sv.index != n.Server && sv.stores[n.TypeURL].gave(n.Name, k.value) > 0
-	})
 }
 
 // check compares what every watch was told with what it should hold, when nothing is under way.
@@ -226,7 +199,7 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		if from == nil {
 			continue
 		}
-		if r := from.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
+		if r := from.stores[sw.Type].has(name); !w.agrees(sw, name, *r) {
 			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.of(name), from.index, r)
 		}
 		if why := w.keptWrongly(sw, name); why != "" {
@@ -241,7 +214,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	k, member := sw.of(name), name != sw.Name
 	held := k.held()
 	// A collection is told of what there is, and of what was.
-	absent := member && !held || k.kind == NoticeDoesNotExist || k.kind == NoticeFailed && w.server.TransientTimeout > 0
+	absent := member && !held || k.kind == NoticeDoesNotExist
 	partial := !w.server.Delta && !w.full(sw.Type)
 	ok := false
 	switch gone := r.kind == isGone || r.code == codeNotFound; {
