@@ -185,11 +185,6 @@ func (w *world) judge(p *Proposal) {
 	if w.one(2) {
 		err = errJudged
 	}
-	for _, name := range p.Removed {
-		if err != nil && p.resp == nil { // it is what the server does not speak of, which stays
-			w.spared[p.TypeURL+name] = true
-		}
-	}
 	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
 	w.push(Guarded{p, err})
 }
@@ -233,7 +228,6 @@ func (w *world) pass(d time.Duration) {
 		}
 		w.now = at
 		w.push(Tick{})
-		w.flush()
 		w.prompt()
 	}
 	w.now = end

@@ -96,9 +96,9 @@ func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
 	case !w.server.Delta && nonce != sub.newest:
 		w.fail("ACK-8: nonce %q, the newest is %q", nonce, sub.newest)
 	case answers:
-		for i, resp := range sub.owed[:next+1] {
-			if i == next && detail == nil || i < next && resp.version == r.Version() {
-				sub.accepted = resp.version
+		for _, older := range sub.owed[:next] {
+			if sub.again(); older.version == r.Version() {
+				sub.accepted = older.version
 			}
 		}
 		w.verdict(s, sub, sub.owed[next], detail)
@@ -121,16 +121,24 @@ func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *stat
 	watched := func(name string) bool {
 		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
 	}
+	if detail == nil {
+		sub.accepted = r.version
+	}
 	switch {
 	case detail == nil && counts && slices.ContainsFunc(r.invalid, watched):
 		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
 	case detail != nil && !refused && len(r.invalid) == 0:
 		w.untrue("ACK-2: a response that is good is refused: %v", detail)
 	case refused || detail != nil && r.twice:
-		sub.due = true
-		for name := range sub.known {
-			sub.known[name] = -1
-		}
+		sub.again()
+	}
+}
+
+// again has a server say again what it said, since some of it was not acknowledged.
+func (sub *simType) again() {
+	sub.due = true
+	for name := range sub.known {
+		sub.known[name] = -1
 	}
 }
 
@@ -146,23 +154,21 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		}
 		remove = slices.DeleteFunc(slices.Collect(maps.Keys(sub.subscribed)), func(name string) bool { return slices.Contains(add, name) })
 		maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool { return !slices.Contains(add, name) })
-		add = slices.DeleteFunc(add, func(name string) bool { return sub.subscribed[name] })
+		add = slices.DeleteFunc(slices.Clone(add), func(name string) bool { return sub.subscribed[name] })
+	}
+	for _, name := range add {
+		sub.add(w.now, name)
 	}
 	for _, name := range remove {
-		switch {
+		switch _, sent := sub.known[name]; {
 		case slices.Contains(add, name):
 			w.fail("%q is subscribed and unsubscribed by one request", name)
-		case !sub.subscribed[name] && st.gave(name, "") == 0: // what was sent unasked may be
+		case !sub.subscribed[name] && !sent: // what was sent unasked may be
 			w.untrue("%q is unsubscribed, which was not subscribed", name)
 		}
 		delete(sub.subscribed, name)
 		delete(sub.since, name)
-		if delete(sub.known, name); sub.subscribes(name) {
-			sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
-		}
-	}
-	for _, name := range add {
-		sub.add(w.now, name)
+		sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 	}
 	switch versions := r.Delta.GetInitialResourceVersions(); {
 	case sub.begun && len(versions) > 0:
@@ -179,8 +185,8 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 	case sub.newest == "": // the server compares versions, as long as it has sent none, and is silent where its own is equal
 		clear(sub.known)
 		if sub.due = w.server.FullState || w.server.Polled || r.Version() != s.server.version(len(*st)); !sub.due {
-			for _, name := range w.names {
-				sub.known[name] = st.has(name).revision
+			for _, name := range w.all {
+				sub.known[name] = st.tells(sub, name).revision
 			}
 		}
 	}

@@ -26,14 +26,12 @@ type simStore []*simResource
 // simResource is a state of a resource, the first of which is that there is none.
 type simResource struct {
 	name     string // its own
-	kind     resourceKind
-	revision int // counts the states of all resources of the type
+	revision int    // counts the states of all resources of the type
 	version  string
-	value    string
-	noise    byte // differs in the bytes and not in the value
-	code     int32
+	value    string // "" if there is no resource
+	code     int32  // of the error that the server has for it
+	noise    byte   // differs in the bytes and not in the value
 	ttl      time.Duration
-	sent     bool
 }
 
 // names are its own and its alias; "" if it has none.
@@ -41,16 +39,7 @@ func (r *simResource) names() []string { return []string{r.name, aliasOf[r.name]
 
 func (r *simResource) named(name string) bool { return slices.Contains(r.names(), name) }
 
-type resourceKind uint8
-
-const (
-	isGone   resourceKind = iota
-	isGood                // the program accepts it
-	isBroken              // it does not
-	isFailed              // the server has an error for it
-)
-
-func (k resourceKind) lacks() bool { return k == isGone || k == isFailed }
+func (r *simResource) gone() bool { return r.value == "" && r.code == 0 }
 
 // version is that of a type, after some changes, and of the resource that was changed last.
 func (s *simServer) version(changes int) string { return fmt.Sprintf("s%d.%d", s.index, changes) }
@@ -81,21 +70,21 @@ func (w *world) change() {
 		names = structuredNames
 	}
 	w.serial++
-	r := simResource{name: names[w.roll(len(names))], kind: isGood, value: fmt.Sprint("good", w.serial)}
+	r := simResource{name: names[w.roll(len(names))], value: fmt.Sprint("good", w.serial)}
 	touched := false
 	switch w.roll(10) {
 	case 0, 1:
-		r.kind = isGone
+		r.value = ""
 	case 2:
-		r.kind, r.value = isBroken, fmt.Sprint("bad", w.serial)
+		r.value = fmt.Sprint("bad", w.serial)
 	case 3:
 		if !w.aliases && !w.server.FullState { // an error is of one name, and a file has none but its own
-			r.kind, r.code = isFailed, []int32{codeNotFound, codePermissionDenied, 14}[w.roll(3)]
+			r.value, r.code = "", []int32{codeNotFound, codePermissionDenied, 14}[w.roll(3)]
 		}
 	case 4:
 		touched = true
 	}
-	if w.mortal && r.kind == isGood && w.one(2) {
+	if w.mortal && isGood(r.value) && w.one(2) {
 		r.ttl = []time.Duration{time.Second, 10 * time.Second, 40 * time.Second}[w.roll(3)]
 	}
 	one := w.roll(2 * len(w.servers))
@@ -104,11 +93,11 @@ func (w *world) change() {
 			continue
 		}
 		st, r := s.stores[t], r
-		if was := st.has(r.name); touched && was.kind == isGood {
+		if was := st.has(r.name); touched && isGood(was.value) {
 			r = *was // the same, in other bytes
 			r.noise++
 		}
-		r.revision, r.sent = len(*st)+1, false
+		r.revision = len(*st) + 1
 		r.version = s.version(r.revision)
 		*st = append(*st, &r)
 		w.say("server %d has %s: %+v", i, t.URL[20:], r)
@@ -125,10 +114,10 @@ func (st simStore) has(name string) *simResource {
 	return &simResource{}
 }
 
-// gave is the first revision of a value or version that was sent under a name, or of any for ""; 0 if none was.
+// gave is the first revision of a value or version under a name; 0 if there was none.
 func (st simStore) gave(name, what string) int {
 	for _, r := range st {
-		if r.sent && r.named(name) && (what == "" || r.value == what || r.version == what) {
+		if r.named(name) && (r.value == what || r.version == what) {
 			return r.revision
 		}
 	}
@@ -137,7 +126,7 @@ func (st simStore) gave(name, what string) int {
 
 // lacked says whether there was no resource of a name at or after a revision. At first there was none.
 func (st simStore) lacked(name string, revision int) bool {
-	return revision == 0 || slices.ContainsFunc(st[revision:], func(r *simResource) bool { return r.kind.lacks() && r.named(name) })
+	return revision == 0 || slices.ContainsFunc(st[revision:], func(r *simResource) bool { return r.value == "" && r.named(name) })
 }
 
 // simResponse is one response.
@@ -174,9 +163,7 @@ func (w *world) respond(s *simStream) {
 
 // owes says whether a response is owed.
 func (w *world) owes(s *simStream, sub *simType) bool {
-	st := s.server.stores[sub.typ]
-	return sub.due || slices.ContainsFunc(globURLs, func(glob string) bool { return w.emptied(st, sub, glob) }) ||
-		slices.ContainsFunc(w.names, func(name string) bool { return w.news(st, sub, name) })
+	return sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s.server.stores[sub.typ], sub, name) })
 }
 
 // wants says whether a response has a name. A file says everything anyway.
@@ -184,12 +171,17 @@ func (w *world) wants(sub *simType, name string) bool {
 	return w.server.FullState || sub.subscribes(name)
 }
 
-// tells is what a server has to say of a name: an error only to who subscribed to the name itself.
+// tells is what a server has to say of a name, or of a glob, which is there if it has members. Of an error hears only who
+// subscribed to the name itself.
 func (st simStore) tells(sub *simType, name string) *simResource {
-	if r := st.has(name); r.kind != isFailed || sub.subscribed[name] {
-		return r
+	r := st.has(name)
+	switch {
+	case slices.ContainsFunc(structuredNames, func(member string) bool { return encloses(name, member) && st.has(member).value != "" }):
+		return &simResource{revision: 1, value: name}
+	case r.code != 0 && !sub.subscribed[name]:
+		return &simResource{}
 	}
-	return &simResource{}
+	return r
 }
 
 // news says whether the client does not know what there is to say of a name.
@@ -198,21 +190,11 @@ func (w *world) news(st *simStore, sub *simType, name string) bool {
 	switch r := st.tells(sub, name); {
 	case !w.wants(sub, name):
 		return false
-	case r.kind == isGone && !known:
+	case r.gone() && !known:
 		return w.server.Delta && sub.subscribed[name]
 	default:
-		return revision != r.revision && (r.kind != isGone || w.server.Delta || w.full(sub.typ))
+		return revision != r.revision && (!r.gone() || w.server.Delta || w.full(sub.typ))
 	}
-}
-
-// emptied says whether the client does not know that a glob has no members.
-func (w *world) emptied(st *simStore, sub *simType, glob string) bool {
-	return w.server.Delta && w.wants(sub, glob) && sub.known[glob] <= 0 && !st.fills(glob)
-}
-
-// fills says whether a glob has members.
-func (st simStore) fills(glob string) bool {
-	return slices.ContainsFunc(structuredNames, func(name string) bool { return encloses(glob, name) && !st.has(name).kind.lacks() })
 }
 
 // answer says what is news, and in a full state all, and sometimes more.
@@ -225,24 +207,17 @@ func (w *world) answer(s *simStream, sub *simType) {
 		r.version = s.server.version(len(*st))
 		resp.Version = r.version
 	}
-	for _, glob := range globURLs {
-		if st.fills(glob) {
-			delete(sub.known, glob)
-		} else if w.emptied(st, sub, glob) { // which ends its members too
-			resp.Removed = append(resp.Removed, []byte(glob))
-			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(glob, member) })
-			sub.known[glob] = 1
-		}
-	}
-	for _, name := range w.names {
+	for _, name := range w.all {
 		res, news := st.tells(sub, name), w.news(st, sub, name)
 		switch {
-		case !w.wants(sub, name) && (res.kind != isGood || structured(name) || !w.one(16)):
+		case !w.wants(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for
-		case res.kind == isGone && news && w.server.Delta:
+		case res.gone() && news && w.server.Delta: // a glob takes its members along
 			resp.Removed = append(resp.Removed, []byte(name))
-		case res.kind == isGone, !news && !w.full(sub.typ) && !w.one(4):
-		case res.kind == isFailed:
+			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) })
+		case res.gone(), strings.HasSuffix(name, star), !news && !w.full(sub.typ) && !w.one(4):
+		case res.code != 0:
+			w.say("  has %+v", *res)
 			resp.Errors = append(resp.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: []byte(name)}, Code: res.code, Message: "no"})
 		default:
 			w.add(resp, r, res)
@@ -259,7 +234,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 
 // send has the machine receive a response.
 func (w *world) send(s *simStream, r *simResponse, resp *wire.Response) {
-	w.say("recv %v %s: %v", s.ref, resp.TypeURL[20:], said{resp})
+	w.say("recv %v %s: version %q nonce %q removed %q", s.ref, resp.TypeURL[20:], resp.Version, resp.Nonce, resp.Removed)
 	if w.evil {
 		w.garble(resp)
 	}
@@ -267,23 +242,13 @@ func (w *world) send(s *simStream, r *simResponse, resp *wire.Response) {
 	w.push(Received{s.ref, resp})
 }
 
-// said prints a response.
-type said struct{ *wire.Response }
-
-func (resp said) String() string {
-	var s []string
-	for _, e := range resp.Resources {
-		s = append(s, decodeName(e.Payload)+"="+decodeValue(e.Payload))
-	}
-	return fmt.Sprintf("version %q nonce %q: %q removed %q, %d errors", resp.Version, resp.Nonce, s, resp.Removed, len(resp.Errors))
-}
-
 // add adds a resource to a response, once for all its names.
 func (w *world) add(resp *wire.Response, r *simResponse, res *simResource) {
 	if slices.ContainsFunc(resp.Resources, func(e wire.Resource) bool { return decodeName(e.Payload) == res.name }) {
 		return
 	}
-	if res.sent = true; res.kind == isBroken {
+	w.say("  has %+v", *res)
+	if isBad(res.value) {
 		r.invalid = append(r.invalid, res.names()...)
 	}
 	e := wire.Resource{Name: []byte(res.name), TypeURL: []byte(resp.TypeURL), Payload: encodeValue(res.name, res.value, res.noise), HasBody: true}
@@ -319,7 +284,9 @@ func field(b []byte, n protowire.Number) string {
 	return string(v)
 }
 
-func isBad(value string) bool { return strings.HasPrefix(value, "bad") }
+// The program accepts what is good, and refuses what is bad.
+func isGood(value string) bool { return strings.HasPrefix(value, "good") }
+func isBad(value string) bool  { return strings.HasPrefix(value, "bad") }
 
 // oddNames are what servers of an evil world say beside names that are watched.
 var oddNames = []string{"", "*", "nobody", "za", "zb", "xdstp:", "xdstp://a/t/p/*", "xdstp://a/t/p/a?x=1", "xdstp://b/t/p/a", "xdstp://a/u/p/a", "xdstp://a/t/p/%61"}
@@ -333,6 +300,7 @@ func (w *world) garble(r *wire.Response) {
 		if n := len(r.Resources); n > 0 && !w.one(3) {
 			e = r.Resources[w.roll(n)]
 		}
+		w.say("  odd %q", name)
 		switch w.roll(11) {
 		case 0:
 			r.Removed = append(r.Removed, name)

@@ -78,22 +78,6 @@ func (w *world) recall(ld *Load) {
 	w.push(Loaded{Load: ld, Entries: entries[half:], Last: true})
 }
 
-// impossibleStale says why a watch may not be told what the store has.
-func (w *world) impossibleStale(k *told, n Notice) string {
-	value := n.Value.(string)
-	switch {
-	case !w.kept[n.TypeURL+n.Name+value]: // what the wildcard's has of the other's is held once
-		return "LKG-1: a stale value that was never kept"
-	case isBad(value):
-		return "LKG-3: a stale value that the program refuses"
-	case k.kind == NoticeUpdated && !k.stale:
-		return "LKG-8: a stale value in place of a server's"
-	case k.kind == NoticeDoesNotExist:
-		return "LKG-5: a stale value of what a server said is gone"
-	}
-	return ""
-}
-
 // keptWrongly says in what the store has something else than what a watch holds at rest.
 func (w *world) keptWrongly(sw *simWatch, name string) string {
 	if !sw.Type.Stored || structured(name) && w.collected[sw.Type] {

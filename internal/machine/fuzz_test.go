@@ -98,7 +98,6 @@ func (w *world) act(op int) {
 		w.reach(w.servers[w.roll(len(w.servers))])
 	}
 	if w.lazy != noStep {
-		w.flush()
 		w.prompt()
 	}
 }
@@ -182,12 +181,8 @@ func (w *world) settle(dead bool) {
 		}
 	}
 	w.serve()
-	for range 20 {
-		w.pass(100 * time.Millisecond)
-		w.serve()
-	}
-	for range 40 { // types that are held back, and streams that begin anew
-		w.pass(30 * time.Second)
+	for i := range 60 { // for types that are held back, and streams that begin anew
+		w.pass([]time.Duration{100 * time.Millisecond, 30 * time.Second}[i/30])
 		for _, s := range w.streams {
 			w.retry(s)
 		}

@@ -22,6 +22,7 @@ type world struct {
 	sources [][]int                                 // servers of old-style names, and of structured ones
 	answers func(server int, authority string) bool // who may say structured names; nil for all
 	names   []string                                // that may be watched
+	all     []string                                // these, and globs
 	globs   bool                                    // structured ones are among them
 	aliases bool
 	mortal  bool // some resources have a time to live
@@ -35,7 +36,6 @@ type world struct {
 	queue     []Event
 	working   map[Ref]*simResponse // that are not consumed
 	collected map[*Type]bool       // a collection was watched
-	spared    map[string]bool      // names that a guard has kept though a server does not speak of them
 	store     map[shelf]Kept
 	kept      map[string]bool // what it has had: types, names and values
 	serial    int             // of what servers make
@@ -63,7 +63,7 @@ const period = 15 * time.Second
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
-		working: map[Ref]*simResponse{}, collected: map[*Type]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
+		working: map[Ref]*simResponse{}, collected: map[*Type]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.config.NodeAlways = w.one(4)
 	if w.one(6) {
@@ -78,6 +78,7 @@ func newWorld(t testing.TB, b []byte) *world {
 	if w.globs {
 		w.names = append(w.names, structuredNames...)
 	}
+	w.all = append(slices.Clone(globURLs), w.names...)
 	w.drawServer()
 	guards, stored := w.one(3), w.one(3)
 	for i, url := range []string{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment", "test.Foo"} {

@@ -70,8 +70,6 @@ func (w *world) tell(n Notice) {
 			w.fail("%s is over: %+v", sw.label(), n)
 		case sw.Type.URL != n.TypeURL || sw.Name != star && !sw.covers(n.Name):
 			w.fail("a notice is told to %s: %+v", sw.label(), n)
-		case n.Kind == NoticeSynced && k.kind == NoticeSynced && (n.Stale || !k.stale):
-			w.fail("%s is synced twice, stale %v", sw.label(), n.Stale)
 		}
 		heard[sw] = true
 		if why := w.impossible(sw, k, n); why != "" {
@@ -93,36 +91,34 @@ func (k *told) hear(n Notice) {
 // impossible says why a watch may not be told something, after what it was told and what servers said.
 func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 	st := w.servers[n.Server].stores[sw.Type]
-	switch n.Kind {
-	case NoticeUpdated:
-		if n.Stale {
-			return w.impossibleStale(k, n)
-		}
-		value := n.Value.(string)
-		switch revision := st.gave(n.Name, value); {
-		case revision == 0 || isBad(value):
-			return "a value that the server never gave, or that the program refuses"
-		case k.held() && !k.stale && k.value == value && !w.aliases: // in other bytes it may be news for one name of two
-			return "WATCH-4: the same value is told again"
-		case k.held() && !k.stale && revision < st.gave(n.Name, k.value):
-			return "a value that is older than the one that is held"
-		}
-	case NoticeDoesNotExist:
+	value, _ := n.Value.(string)
+	again := n.Kind == k.kind && n.Stale == k.stale && n.Reason == k.reason && value == k.value
+	switch updated := n.Kind == NoticeUpdated; {
+	case n.Kind == NoticeDoesNotExist && !again:
 		return w.impossibleAbsence(sw, k, n)
-	case NoticeFailed:
-		if k.held() && (n.Fault.Kind != FaultRejected && n.Fault.Kind != FaultData || !w.server.FailOnDataErrors) {
-			return "ERR-3: trouble takes a value away"
-		}
-	case NoticeAmbient:
-		if !k.held() && n.Name != sw.Name && sw.synced() {
-			return "ambient trouble of nothing"
-		}
+	case again && n.Kind != NoticeFailed && !w.aliases: // in other bytes it may be news for one name of two
+		return "WATCH-4: the same is told again"
+	case n.Stale && n.Kind == k.kind && !k.stale, n.Stale && updated && k.kind == NoticeDoesNotExist:
+		return "LKG-5, LKG-8: the store's word in place of a server's"
+	case updated && isBad(value):
+		return "a value that the program refuses"
+	case updated && n.Stale && !w.kept[n.TypeURL+n.Name+value]: // what the wildcard's has of the other's is held once
+		return "LKG-1: a stale value that was never kept"
+	case updated && !n.Stale && st.gave(n.Name, value) == 0:
+		return "a value that the server never gave"
+	case updated && k.held() && !k.stale && st.gave(n.Name, value) < st.gave(n.Name, k.value):
+		return "a value that is older than the one that is held"
+	case n.Kind == NoticeFailed && k.held() && (n.Fault.Kind != FaultRejected && n.Fault.Kind != FaultData || !w.server.FailOnDataErrors):
+		return "ERR-3: trouble takes a value away"
+	case n.Kind == NoticeAmbient && !k.held() && n.Name != sw.Name && sw.synced():
+		return "ambient trouble of nothing"
 	}
 	return ""
 }
 
 func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
-	since := w.stream(n.Stream.Stream).of(sw.Type).since[n.Name]
+	sub := w.stream(n.Stream.Stream).of(sw.Type)
+	since := sub.since[n.Name]
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
@@ -139,7 +135,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server:
 		return "silence takes a value away"
-	case sw.began.Before(since) && w.now.Sub(since) < period:
+	case sw.began.Before(since) && w.now.Sub(since) < period && !(sub.subscribed[star] && encloses(star, n.Name)):
 		return "DNE-1: the timer fires early"
 	}
 	return ""
@@ -217,11 +213,10 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	absent := member && !held || k.kind == NoticeDoesNotExist
 	partial := !w.server.Delta && !w.full(sw.Type)
 	ok := false
-	switch gone := r.kind == isGone || r.code == codeNotFound; {
-	case r.kind == isGood && r.ttl == 0:
+	switch gone := r.gone() || r.code == codeNotFound || r.ttl > 0; { // TTL-2: its time is over
+	case isGood(r.value) && r.ttl == 0:
 		return held && k.value == r.value && k.ambient == nil && !k.stale // LKG-5
-	case r.kind == isGood: // TTL-2: its time is over
-	case r.kind == isBroken: // ERR-3: what was held stays
+	case isBad(r.value): // ERR-3: what was held stays
 		ok = k.knows() && !(held && w.server.FailOnDataErrors)
 	case gone && partial: // SOTW-8: absence says nothing
 		ok = member || k.kind != 0
@@ -232,8 +227,8 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	default:
 		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
-	silent := w.endless(sw) && r.kind != isBroken && (!held || k.stale || len(w.servers) > 1)
-	return ok || silent || absent && w.mortal || held && w.spared[sw.Type.URL+name] // TTL-2: what was held before may have ended
+	silent := w.endless(sw) && (!held || k.stale || len(w.servers) > 1)
+	return ok || silent || absent && w.mortal // TTL-2: what was held before may have ended
 }
 
 // holder is the server that answers for a structured name, if the wildcard hears of it since something else covers
