@@ -14,8 +14,9 @@ type simStream struct {
 	state   streamState
 	began   bool // a request was sent
 	writing bool
-	reading bool // the next response may be sent
-	types   map[*Type]*simType
+	reading bool                // the next response may be sent
+	types   map[string]*simType // by URL
+	working *simResponse        // that is not consumed, on this incarnation or an earlier one
 }
 
 // lateness is when the chores of the engine, the store and the program are done.
@@ -43,14 +44,12 @@ func (w *world) flush() {
 	events := w.queue
 	w.queue = nil
 	fx := w.m.Step(w.now, events...)
-	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
-		w.fail("the deadline %v is in the past", at)
-	}
+	at, ok := w.m.Deadline()
+	w.must(!ok || !at.Before(w.now), "the deadline %v is in the past", at)
 	for _, ref := range fx.Consumed {
-		if w.working[ref] == nil {
-			w.fail("consumed %v, of which nothing is expected", ref)
-		}
-		delete(w.working, ref)
+		s := w.stream(ref.Stream)
+		w.must(s.working != nil && s.working.ref == ref, "consumed %v, of which nothing is expected", ref)
+		s.working = nil
 		w.owe(func() { w.push(Delivered{ref}) })
 	}
 	var troubled []int
@@ -85,32 +84,26 @@ func (w *world) flush() {
 func (w *world) carry(fx Effects) {
 	for _, ref := range slices.Concat(fx.Close, fx.Fail) {
 		s := w.stream(ref.Stream)
-		if s.ref != ref {
-			w.fail("close of %v, the stream is %+v", ref, s)
-		}
+		w.must(s.ref == ref, "close of %v, the stream is %+v", ref, s)
 		w.say("close %v", ref)
 		s.state = idle
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		if s.state != idle {
-			w.fail("wait of %+v on stream %+v", wait, s)
-		}
+		w.must(s.state == idle, "wait of %+v on stream %+v", wait, s)
 		s.ref, s.state = wait.Ref, waiting
 	}
 	for _, o := range fx.Open {
 		s := w.stream(o.Stream)
-		if s.state != idle || o.Gen <= s.ref.Gen {
-			w.fail("open %v while the stream is %+v", o.Ref, s)
-		}
+		w.must(s.state == idle && o.Gen > s.ref.Gen, "open %v while the stream is %+v", o.Ref, s)
 		w.say("open %v", o.Ref)
-		types := map[*Type]*simType{}
-		for t, sub := range s.types {
+		types := map[string]*simType{}
+		for url, sub := range s.types {
 			if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
-				types[t] = newSimType(t, sub.since)
+				types[url] = newSimType(sub.typ, sub.since)
 			}
 		}
-		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: types}
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: types, working: s.working}
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {
@@ -125,7 +118,7 @@ func (w *world) carry(fx Effects) {
 
 func (w *world) stream(i int) *simStream {
 	for len(w.streams) <= i {
-		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}, types: map[*Type]*simType{}})
+		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}, types: map[string]*simType{}})
 	}
 	return w.streams[i]
 }
@@ -177,13 +170,14 @@ func (w *world) decode(t *Task) {
 	w.push(Decoded{t, results})
 }
 
-var errJudged = errors.New("the guard refuses it")
-
 // judge has a guard judge a proposal.
 func (w *world) judge(p *Proposal) {
 	var err error
 	if w.one(2) {
-		err = errJudged
+		err = errors.New("the guard refuses it")
+	}
+	if p.resp != nil {
+		w.stream(p.ref.Stream).working.refused = err != nil
 	}
 	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
 	w.push(Guarded{p, err})
@@ -223,9 +217,8 @@ func (w *world) pass(d time.Duration) {
 		if at.After(w.now) {
 			spins = 0
 		}
-		if spins++; spins > 3 {
-			w.fail("the deadline %v stays where it is", at)
-		}
+		spins++
+		w.must(spins <= 3, "the deadline %v stays where it is", at)
 		w.now = at
 		w.push(Tick{})
 		w.prompt()

@@ -31,10 +31,10 @@ type simType struct {
 
 // of is what the server knows of a type.
 func (s *simStream) of(t *Type) *simType {
-	if s.types[t] == nil {
-		s.types[t] = newSimType(t, map[string]time.Time{})
+	if s.types[t.URL] == nil {
+		s.types[t.URL] = newSimType(t, map[string]time.Time{})
 	}
-	return s.types[t]
+	return s.types[t.URL]
 }
 
 func newSimType(t *Type, since map[string]time.Time) *simType {
@@ -44,9 +44,7 @@ func newSimType(t *Type, since map[string]time.Time) *simType {
 // request has a server take a request, which has to be one that a client may send.
 func (w *world) request(send Send) {
 	s := w.stream(send.Stream)
-	if s.ref != send.Ref || s.state != up || s.writing {
-		w.fail("a request to stream %v, which is %+v", send.Ref, s)
-	}
+	w.must(s.ref == send.Ref && s.state == up && !s.writing, "a request to stream %v, which is %+v", send.Ref, s)
 	s.writing = true
 	w.owe(func() {
 		if s.ref == send.Ref && s.state == up {
@@ -64,19 +62,17 @@ func (w *world) request(send Send) {
 		r.Err = proto.Unmarshal(msg, r.SotW)
 	}
 	w.say("-> %v", r)
-	t := w.typeOf(r.TypeURL())
+	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == r.TypeURL() })
 	switch must := !s.began || w.config.NodeAlways; {
 	case r.Err != nil:
 		w.fail("the request does not parse: %v", r.Err)
 	case must != (r.Node() != nil):
 		w.fail("NODE-1: a request with the node %v", r.Node())
-	case t == nil || s.url != "" && s.url != r.TypeURL():
+	case i < 0 || s.url != "" && s.url != r.TypeURL():
 		w.fail("a request of type %s", r.TypeURL())
 	}
-	sub := s.of(t)
-	if w.working[s.ref] != nil && w.working[s.ref].sub == sub {
-		w.fail("ACK-9: a request between a response and its answer: %v", r)
-	}
+	sub := s.of(w.types[i])
+	w.must(s.working == nil || s.working.ref != s.ref || s.working.sub != sub, "ACK-9: a request between a response and its answer: %v", r)
 	w.answered(s, sub, r)
 	w.subscribe(s, sub, r)
 	s.began, sub.begun = true, true
@@ -109,14 +105,11 @@ func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
 		w.fail("DELTA-5: a request that says nothing")
 	}
 	resumes := w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.Version(), fmt.Sprintf("s%d.", s.server.index))
-	if r.Version() != sub.accepted && !resumes {
-		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
-	}
+	w.must(r.Version() == sub.accepted || resumes, "SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
 }
 
 // verdict checks the answer to a response, and has the server send again what was refused though each resource of it is good.
 func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *status.Status) {
-	refused := detail != nil && strings.Contains(detail.Message, errJudged.Error())
 	counts := !slices.ContainsFunc(w.sources, func(order []int) bool { return slices.Index(order, s.server.index) > 0 })
 	watched := func(name string) bool {
 		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
@@ -127,9 +120,11 @@ func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *stat
 	switch {
 	case detail == nil && counts && slices.ContainsFunc(r.invalid, watched):
 		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
-	case detail != nil && !refused && len(r.invalid) == 0:
+	case detail == nil && r.refused:
+		w.untrue("CFG-5: a response that a guard refuses is acknowledged")
+	case detail != nil && !r.refused && len(r.invalid) == 0:
 		w.untrue("ACK-2: a response that is good is refused: %v", detail)
-	case refused || detail != nil && r.twice:
+	case r.refused || detail != nil && r.twice:
 		sub.again()
 	}
 }
@@ -144,14 +139,12 @@ func (sub *simType) again() {
 
 // subscribe has a server take what a request says of names.
 func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
-	st, add, remove := s.server.stores[sub.typ], r.Names(), r.Unsubscribed()
+	st, add, remove := s.server.stores[sub.typ.URL], r.Names(), r.Unsubscribed()
 	if sub.legacy = len(add) == 0 && (!sub.begun || !w.server.Delta && (sub.legacy || w.server.Polled)); sub.legacy {
 		add = []string{star}
 	}
 	if !w.server.Delta { // it says all
-		if !slices.IsSorted(add) || len(slices.Compact(slices.Clone(add))) != len(add) {
-			w.fail("SOTW-3: names are not a sorted set: %q", add)
-		}
+		w.must(slices.IsSorted(add) && len(slices.Compact(slices.Clone(add))) == len(add), "SOTW-3: names are not a sorted set: %q", add)
 		remove = slices.DeleteFunc(slices.Collect(maps.Keys(sub.subscribed)), func(name string) bool { return slices.Contains(add, name) })
 		maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool { return !slices.Contains(add, name) })
 		add = slices.DeleteFunc(slices.Clone(add), func(name string) bool { return sub.subscribed[name] })
@@ -184,7 +177,7 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		}
 	case sub.newest == "": // the server compares versions, as long as it has sent none, and is silent where its own is equal
 		clear(sub.known)
-		if sub.due = w.server.FullState || w.server.Polled || r.Version() != s.server.version(len(*st)); !sub.due {
+		if sub.due = w.server.FullState || w.server.Polled || r.Version() != s.server.version(len(st)); !sub.due {
 			for _, name := range w.all {
 				sub.known[name] = st.tells(sub, name).revision
 			}
@@ -228,8 +221,7 @@ func (w *world) checkSubscribed(s *simStream) {
 		if want[star] && sub.legacy && !w.server.Delta {
 			want = map[string]bool{star: true} // the others are among all
 		}
-		if !maps.Equal(sub.subscribed, want) || len(sub.owed) > 0 {
-			w.fail("stream %v: %s: the server knows of %v, wanted are %v; %d answers are owed", s.ref, t.URL, sub.subscribed, want, len(sub.owed))
-		}
+		w.must(maps.Equal(sub.subscribed, want), "stream %v: %s: the server knows of %v, wanted are %v", s.ref, t.URL, sub.subscribed, want)
+		w.must(len(sub.owed) == 0, "stream %v: %s: %d answers are owed", s.ref, t.URL, len(sub.owed))
 	}
 }

@@ -17,7 +17,7 @@ import (
 type simServer struct {
 	index  int
 	dead   bool
-	stores map[*Type]*simStore
+	stores map[string]simStore // by type URL
 }
 
 // simStore is what a server has had of a type, the newest last.
@@ -92,14 +92,14 @@ func (w *world) change() {
 		if one < len(w.servers) && i != one {
 			continue
 		}
-		st, r := s.stores[t], r
+		st, r := s.stores[t.URL], r
 		if was := st.has(r.name); touched && isGood(was.value) {
 			r = *was // the same, in other bytes
 			r.noise++
 		}
-		r.revision = len(*st) + 1
+		r.revision = len(st) + 1
 		r.version = s.version(r.revision)
-		*st = append(*st, &r)
+		s.stores[t.URL] = append(st, &r)
 		w.say("server %d has %s: %+v", i, t.URL[20:], r)
 	}
 }
@@ -117,7 +117,7 @@ func (st simStore) has(name string) *simResource {
 // gave is the first revision of a value or version under a name; 0 if there was none.
 func (st simStore) gave(name, what string) int {
 	for _, r := range st {
-		if r.named(name) && (r.value == what || r.version == what) {
+		if what != "" && r.named(name) && (r.value == what || r.version == what) {
 			return r.revision
 		}
 	}
@@ -136,6 +136,7 @@ type simResponse struct {
 	version, nonce string
 	invalid        []string // that the program refuses
 	twice          bool     // it has one twice
+	refused        bool     // by a guard
 }
 
 // respond sends a response, if there may be one.
@@ -163,7 +164,7 @@ func (w *world) respond(s *simStream) {
 
 // owes says whether a response is owed.
 func (w *world) owes(s *simStream, sub *simType) bool {
-	return sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s.server.stores[sub.typ], sub, name) })
+	return sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s.server.stores[sub.typ.URL], sub, name) })
 }
 
 // wants says whether a response has a name. A file says everything anyway.
@@ -185,7 +186,7 @@ func (st simStore) tells(sub *simType, name string) *simResource {
 }
 
 // news says whether the client does not know what there is to say of a name.
-func (w *world) news(st *simStore, sub *simType, name string) bool {
+func (w *world) news(st simStore, sub *simType, name string) bool {
 	revision, known := sub.known[name]
 	switch r := st.tells(sub, name); {
 	case !w.wants(sub, name):
@@ -200,11 +201,11 @@ func (w *world) news(st *simStore, sub *simType, name string) bool {
 // answer says what is news, and in a full state all, and sometimes more.
 func (w *world) answer(s *simStream, sub *simType) {
 	w.serial++
-	st := s.server.stores[sub.typ]
+	st := s.server.stores[sub.typ.URL]
 	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial)}
 	resp := &wire.Response{TypeURL: sub.typ.URL, Nonce: r.nonce}
 	if !w.server.Delta {
-		r.version = s.server.version(len(*st))
+		r.version = s.server.version(len(st))
 		resp.Version = r.version
 	}
 	for _, name := range w.all {
@@ -238,7 +239,7 @@ func (w *world) send(s *simStream, r *simResponse, resp *wire.Response) {
 	if w.evil {
 		w.garble(resp)
 	}
-	s.reading, w.working[s.ref] = false, r
+	s.reading, s.working = false, r
 	w.push(Received{s.ref, resp})
 }
 

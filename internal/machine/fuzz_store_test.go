@@ -55,7 +55,7 @@ func (w *world) keep(k Keep) {
 			delete(w.store, shelf{k.Source, k.TypeURL, c.Name})
 			continue
 		}
-		if !c.Complete && (w.servers[c.Server].stores[w.typeOf(k.TypeURL)].gave(c.Name, value) == 0 || isBad(value)) {
+		if !c.Complete && (w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) == 0 || isBad(value)) {
 			w.untrue("LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
 		}
 		w.put(k.Source, k.TypeURL, c)

@@ -27,15 +27,14 @@ type world struct {
 	aliases bool
 	mortal  bool // some resources have a time to live
 	fetches bool // watches have an initial fetch timeout
-	evil    bool // servers send what means nothing, so that what watches hold cannot be known
+	evil    bool // servers send what means nothing, so watches may hold anything
 	hated   *Type
 
 	watches   []*simWatch
 	streams   []*simStream
 	chores    []func()
 	queue     []Event
-	working   map[Ref]*simResponse // that are not consumed
-	collected map[*Type]bool       // a collection was watched
+	collected map[*Type]bool // a collection was watched
 	store     map[shelf]Kept
 	kept      map[string]bool // what it has had: types, names and values
 	serial    int             // of what servers make
@@ -63,7 +62,7 @@ const period = 15 * time.Second
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
-		working: map[Ref]*simResponse{}, collected: map[*Type]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
+		collected: map[*Type]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.config.NodeAlways = w.one(4)
 	if w.one(6) {
@@ -122,11 +121,7 @@ func (w *world) drawSources(stored bool) {
 	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
 		w.m.AddServer(w.server)
-		server := &simServer{index: i, stores: map[*Type]*simStore{}}
-		for _, t := range w.types {
-			server.stores[t] = &simStore{}
-		}
-		w.servers = append(w.servers, server)
+		w.servers = append(w.servers, &simServer{index: i, stores: map[string]simStore{}})
 	}
 	if w.one(3) { // structured names are none of the other servers'
 		w.answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
@@ -140,16 +135,6 @@ func (w *world) drawSources(stored bool) {
 		w.sources = append(w.sources, order)
 		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.one(4), Stored: stored, Answers: w.answers})
 	}
-}
-
-// typeOf finds a type; nil for none.
-func (w *world) typeOf(url string) *Type {
-	for _, t := range w.types {
-		if t.URL == url {
-			return t
-		}
-	}
-	return nil
 }
 
 // full says whether responses of a type hold everything.
@@ -170,7 +155,15 @@ func (w *world) fail(format string, args ...any) {
 	w.Fatalf(format, args...)
 }
 
-// untrue is fail for what contradicts the servers. Those of an evil world cannot be contradicted.
+// must fails unless something holds.
+func (w *world) must(holds bool, format string, args ...any) {
+	w.Helper()
+	if !holds {
+		w.fail(format, args...)
+	}
+}
+
+// untrue is fail for what contradicts the servers. Those of an evil world do so themselves.
 func (w *world) untrue(format string, args ...any) {
 	w.Helper()
 	if !w.evil {

@@ -90,7 +90,7 @@ func (k *told) hear(n Notice) {
 
 // impossible says why a watch may not be told something, after what it was told and what servers said.
 func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
-	st := w.servers[n.Server].stores[sw.Type]
+	st := w.servers[n.Server].stores[sw.Type.URL]
 	value, _ := n.Value.(string)
 	again := n.Kind == k.kind && n.Stale == k.stale && n.Reason == k.reason && value == k.value
 	switch updated := n.Kind == NoticeUpdated; {
@@ -125,7 +125,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 			return "TTL-1: nothing has a time to live"
 		}
 	case n.Reason != ReasonTimeout:
-		st := w.servers[n.Server].stores[sw.Type]
+		st := w.servers[n.Server].stores[sw.Type.URL]
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
 		if k.held() && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
@@ -143,9 +143,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 
 // check compares what every watch was told with what it should hold, when nothing is under way.
 func (w *world) check(dead bool) {
-	if len(w.chores)+len(w.queue) > 0 {
-		w.fail("%d chores and %d events are not done with", len(w.chores), len(w.queue))
-	}
+	w.must(len(w.chores)+len(w.queue) == 0, "%d chores and %d events are not done with", len(w.chores), len(w.queue))
 	for _, s := range w.streams {
 		if s.state == up && !dead {
 			w.checkSubscribed(s)
@@ -195,7 +193,7 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		if from == nil {
 			continue
 		}
-		if r := from.stores[sw.Type].has(name); !w.agrees(sw, name, *r) {
+		if r := from.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
 			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.of(name), from.index, r)
 		}
 		if why := w.keptWrongly(sw, name); why != "" {
@@ -257,21 +255,14 @@ func (w *world) beside(t *Type) bool {
 // checkEmpty: nothing is left when nothing is watched.
 func (w *world) checkEmpty() {
 	for _, s := range w.streams {
-		if s.state != idle {
-			w.fail("stream %v is in state %d though nothing is watched", s.ref, s.state)
-		}
+		w.must(s.state == idle, "stream %v is in state %d though nothing is watched", s.ref, s.state)
 	}
 	for _, c := range counts(w.m, 1) {
-		if c.N > 0 {
-			w.fail("%d resources are left: %+v", c.N, c)
-		}
+		w.must(c.N == 0, "%d resources are left: %+v", c.N, c)
 	}
 	for _, src := range w.m.working {
-		if src.heldBytes != 0 {
-			w.fail("%d bytes of source %d count as held", src.heldBytes, src.index)
-		}
+		w.must(src.heldBytes == 0, "%d bytes of source %d count as held", src.heldBytes, src.index)
 	}
-	if at, ok := w.m.Deadline(); ok {
-		w.fail("a deadline of %v is left", at)
-	}
+	at, ok := w.m.Deadline()
+	w.must(!ok, "a deadline of %v is left", at)
 }
