@@ -73,7 +73,7 @@ func (w *world) act(op int) {
 	case op < 10:
 		w.change()
 	case op < 16:
-		w.pick(w.respond, up)
+		w.pick(w.respond)
 	case op < 22:
 		if len(w.chores) > 0 {
 			i := w.roll(len(w.chores))
@@ -82,18 +82,18 @@ func (w *world) act(op int) {
 			do()
 		}
 	case op < 24:
-		w.pick(w.retry, waiting)
+		w.pick(w.retry)
 	case op < 26:
 		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[w.roll(8)])
 	case op < 27:
-		w.pick(w.end, up, opening)
+		w.pick(w.end)
 	case op < 28:
 		w.lazy = lateness(w.roll(int(latenesses)))
 		w.say("lazy %d", w.lazy)
 	case op < 29:
 		w.settle(w.one(2))
 	case op < 30:
-		w.pick(w.stale, idle, waiting, opening, up)
+		w.pick(w.stale)
 	default:
 		w.reach(w.servers[w.roll(len(w.servers))])
 	}
@@ -148,13 +148,11 @@ func (w *world) reach(s *simServer) {
 	}
 }
 
-// pick does something to a stream in one of the given states.
-func (w *world) pick(do func(*simStream), states ...streamState) {
-	n := w.roll(8)
+// pick does something to the first stream, from any one on, to which it can be done.
+func (w *world) pick(do func(*simStream)) {
+	n, before := w.roll(8), len(w.queue)
 	for i := range w.streams {
-		s := w.streams[(n+i)%len(w.streams)]
-		if slices.Contains(states, s.state) {
-			do(s)
+		if do(w.streams[(n+i)%len(w.streams)]); len(w.queue) > before {
 			return
 		}
 	}

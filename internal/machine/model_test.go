@@ -176,20 +176,11 @@ func (w *world) checkWatch(sw *simWatch) {
 
 // differs says in what a watch holds something else than a server has.
 func (w *world) differs(sw *simWatch, sv *simServer) string {
-	names := []string{sw.Name}
-	if sw.Wildcard {
-		names = w.names
-		if !sw.synced() && (w.server.Delta || sw.Name == star || !sw.of(sw.Name).answered() && !w.endless(sw)) {
-			return "its first state never came"
-		}
+	if sw.Wildcard && !sw.synced() && (w.server.Delta || sw.Name == star || !sw.of(sw.Name).answered() && !w.endless(sw)) {
+		return "its first state never came"
 	}
-	for _, name := range names {
-		from := sv
-		if sw.Name == star && structured(name) {
-			from = w.holder(name, sw.Type)
-		} else if !sw.covers(name) {
-			from = nil
-		}
+	for _, name := range w.names {
+		from := w.holder(sw, sv, name)
 		if from == nil {
 			continue
 		}
@@ -201,6 +192,23 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		}
 	}
 	return ""
+}
+
+// holder is the server whose word on a name a watch hears: that of its own source, or, for the wildcard and a structured
+// name that something else covers, the first of the other source; nil for none.
+func (w *world) holder(sw *simWatch, sv *simServer, name string) *simServer {
+	other := w.servers[w.sources[1][0]]
+	switch {
+	case sw.covers(name):
+		return sv
+	case sw.Name != star || !structured(name) || other.dead:
+		return nil
+	case w.answers != nil && !slices.ContainsFunc(w.sources[0], func(i int) bool { return w.answers(i, "a") }):
+		return nil
+	case slices.ContainsFunc(w.watches, func(by *simWatch) bool { return by.Type == sw.Type && by.covers(name) }):
+		return other // GLOB-5
+	}
+	return nil
 }
 
 // agrees says whether what a watch was told of a name is what a server has.
@@ -227,19 +235,6 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	}
 	silent := w.endless(sw) && (!held || k.stale || len(w.servers) > 1)
 	return ok || silent || absent && w.mortal // TTL-2: what was held before may have ended
-}
-
-// holder is the server that answers for a structured name, if the wildcard hears of it since something else covers
-// it; else nil.
-func (w *world) holder(name string, t *Type) *simServer {
-	first := w.servers[w.sources[1][0]]
-	switch {
-	case w.answers != nil && !slices.ContainsFunc(w.sources[0], func(i int) bool { return w.answers(i, "a") }), first.dead:
-		return nil
-	case slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == t && sw.covers(name) }):
-		return first // GLOB-5
-	}
-	return nil
 }
 
 // endless says that a server's silence tells a watch nothing, however long.
