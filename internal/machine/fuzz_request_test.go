@@ -146,7 +146,6 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 	if !w.server.Delta { // it says all
 		w.must(slices.IsSorted(add) && len(slices.Compact(slices.Clone(add))) == len(add), "SOTW-3: names are not a sorted set: %q", add)
 		remove = slices.DeleteFunc(slices.Collect(maps.Keys(sub.subscribed)), func(name string) bool { return slices.Contains(add, name) })
-		maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool { return !slices.Contains(add, name) })
 		add = slices.DeleteFunc(slices.Clone(add), func(name string) bool { return sub.subscribed[name] })
 	}
 	for _, name := range add {
@@ -160,9 +159,11 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 			w.untrue("%q is unsubscribed, which was not subscribed", name)
 		}
 		delete(sub.subscribed, name)
-		delete(sub.since, name)
 		sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 	}
+	maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool {
+		return !sub.subscribes(name) && (!w.server.Delta || slices.Contains(remove, name))
+	})
 	switch versions := r.Delta.GetInitialResourceVersions(); {
 	case sub.begun && len(versions) > 0:
 		w.fail("DELTA-2: initial versions in a later request")

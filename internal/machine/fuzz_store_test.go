@@ -80,8 +80,8 @@ func (w *world) recall(ld *Load) {
 
 // keptWrongly says in what the store has something else than what a watch holds at rest.
 func (w *world) keptWrongly(sw *simWatch, name string) string {
-	if !sw.Type.Stored || structured(name) && w.collected[sw.Type] {
-		return "" // it was maybe kept as the wildcard's, before it was the other source's
+	if !sw.Type.Stored || structured(name) && w.collections[sw.Type.URL+star] {
+		return "" // the store has it for the wildcard's source as well
 	}
 	k, stored := sw.of(name), w.store[shelf{int(sw.Source), sw.Type.URL, name}]
 	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout

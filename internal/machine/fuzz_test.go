@@ -112,7 +112,9 @@ func (w *world) start() {
 	case n == 2 && w.globs:
 		watch.Name, watch.Wildcard = globURLs[w.roll(len(globURLs))], true
 	}
-	w.collected[t] = w.collected[t] || watch.Wildcard
+	if watch.Wildcard {
+		w.collections[t.URL+watch.Name] = true
+	}
 	if structured(watch.Name) {
 		watch.Source = 1
 	}

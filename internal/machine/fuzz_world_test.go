@@ -30,16 +30,16 @@ type world struct {
 	evil    bool // servers send what means nothing, so watches may hold anything
 	hated   *Type
 
-	watches   []*simWatch
-	streams   []*simStream
-	chores    []func()
-	queue     []Event
-	collected map[*Type]bool // a collection was watched
-	store     map[shelf]Kept
-	kept      map[string]bool // what it has had: types, names and values
-	serial    int             // of what servers make
-	lazy      lateness
-	log       []func() string
+	watches     []*simWatch
+	streams     []*simStream
+	chores      []func()
+	queue       []Event
+	collections map[string]bool // that were watched, by type and name
+	store       map[shelf]Kept
+	kept        map[string]bool // what it has had: types, names and values
+	serial      int             // of what servers make
+	lazy        lateness
+	log         []func() string
 }
 
 // dice are bytes that decide what happens; at their end they give zeros.
@@ -62,7 +62,7 @@ const period = 15 * time.Second
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
-		collected: map[*Type]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
+		collections: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.config.NodeAlways = w.one(4)
 	if w.one(6) {

@@ -40,7 +40,6 @@ type told struct {
 	value   string
 	stale   bool // it is the store's word
 	reason  Reason
-	server  int // that said it
 	ambient *Fault
 }
 
@@ -84,7 +83,7 @@ func (k *told) hear(n Notice) {
 		k.ambient = n.Fault
 		return
 	}
-	*k = told{kind: n.Kind, stale: n.Stale, reason: n.Reason, server: n.Server}
+	*k = told{kind: n.Kind, stale: n.Stale, reason: n.Reason}
 	k.value, _ = n.Value.(string)
 }
 
@@ -117,28 +116,47 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 }
 
 func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
-	sub := w.stream(n.Stream.Stream).of(sw.Type)
-	since := sub.since[n.Name]
+	st, since := w.servers[n.Server].stores[sw.Type.URL], w.asked(sw.Type, n.Name)
+	elsewhere := slices.ContainsFunc(w.servers, func(sv *simServer) bool {
+		return sv.index != n.Server && sv.stores[sw.Type.URL].gave(n.Name, k.value) > 0
+	})
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
 			return "TTL-1: nothing has a time to live"
 		}
 	case n.Reason != ReasonTimeout:
-		st := w.servers[n.Server].stores[sw.Type.URL]
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
 		if k.held() && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
-	case k.held() && k.stale && !w.collected[sw.Type] && !w.full(sw.Type):
+	case k.held() && k.stale && !w.collected(sw.Type, n.Name) && !w.full(sw.Type):
 		return "LKG-5: silence takes a stale value away"
-	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server:
+	case k.held() && !k.stale && !w.server.Delta && !elsewhere:
 		return "silence takes a value away"
-	case sw.began.Before(since) && w.now.Sub(since) < period && !(sub.subscribed[star] && encloses(star, n.Name)):
+	case sw.began.Before(since) && w.now.Sub(since) < period:
 		return "DNE-1: the timer fires early"
 	}
 	return ""
+}
+
+// asked is since when a server knows that a name is wanted, by itself or with everything. While the active server has no
+// stream, the silence of others counts.
+func (w *world) asked(t *Type, name string) (since time.Time) {
+	for _, s := range w.streams {
+		for by, at := range s.of(t).since {
+			if s.state == up && (by == name || by == star && encloses(star, name)) && (since.IsZero() || at.Before(since)) {
+				since = at
+			}
+		}
+	}
+	return since
+}
+
+// collected says whether a collection was watched that has a name as its member.
+func (w *world) collected(t *Type, name string) bool {
+	return slices.ContainsFunc(append(globURLs, star), func(c string) bool { return w.collections[t.URL+c] && encloses(c, name) })
 }
 
 // check compares what every watch was told with what it should hold, when nothing is under way.
