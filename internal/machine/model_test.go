@@ -128,7 +128,8 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 	case n.Reason != ReasonTimeout:
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
-		if k.held() && !silence && !beside && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
+		kept := k.ambient != nil                              // for a while, which may end when another server is active
+		if k.held() && !silence && !beside && !kept && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
 	case k.held() && k.stale && !w.collected(sw.Type, n.Name) && !w.full(sw.Type):
