@@ -269,11 +269,11 @@ func (c *cache) starCovers(sub *subscription) bool {
 // covering are the watches of its collection, and those of the wildcard.
 func (sub *subscription) covering() (all []*Watch) {
 	if sub.of.wanted() {
-		all = sub.of.watches
+		all = sub.of.watches()
 	}
 	// GLOB-5: all watches that cover a resource hear of it.
 	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.cache.starCovers(sub) {
-		all = slices.Concat(all, star.watches)
+		all = slices.Concat(all, star.watches())
 	}
 	return all
 }

@@ -24,7 +24,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 	sub.credit()
 	sub.gen++
 	sub.setRenewed(false)
-	n := m.noticeTo(sub, NoticeUpdated, sub.watches, sub.audience())
+	n := m.noticeTo(sub, NoticeUpdated, sub.watches(), sub.audience())
 	n.Raw, n.Attributes = raw, sub.attributes()
 	return n
 }
@@ -62,7 +62,7 @@ func (m *Machine) markComplete(now time.Time, c *collection, version string) {
 	c.complete, c.timer = true, 0
 	m.storeComplete(now, c)
 	c.from = 0
-	m.noticeTo(&c.subscription, NoticeSynced, c.watches, nil).Version = version
+	m.noticeTo(&c.subscription, NoticeSynced, c.watches(), nil).Version = version
 	m.remindOfTrouble(&c.subscription)
 }
 
@@ -78,7 +78,7 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 // setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
 // they were told so last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
-	to := sub.watches
+	to := sub.watches()
 	// DNE-6, WATCH-4: the same is not told again, but to those who were told of the server's trouble since.
 	if sub.status == status && (f == nil || f.same(sub.fault())) {
 		to, all = sub.inTrouble(), nil

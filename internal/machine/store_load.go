@@ -136,9 +136,9 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 		m.lease(now, sub, leaseTTL, time.Unix(0, e.Expires).Sub(now))
 	}
 	ld.cache.stale = append(ld.cache.stale, sub)
-	n := m.noticeTo(sub, NoticeUpdated, sub.watches, sub.audience())
+	n := m.noticeTo(sub, NoticeUpdated, sub.watches(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
-	m.tellTroubleOf(sub, sub.watches) // watches were not told of it while the store was asked
+	m.tellTroubleOf(sub, sub.watches()) // watches were not told of it while the store was asked
 }
 
 // unusable says why a loaded value cannot be held; nil if it can.
@@ -159,7 +159,7 @@ func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 	sub.from = fromStore
 	if e := ld.complete[sub.name]; e != nil && sub.isCollection() {
 		sub.from |= uint16(e.Server + 1)
-		m.noticeTo(sub, NoticeSynced, sub.watches, nil)
+		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}
-	m.tellTroubleOf(sub, sub.watches) // watches were not told of it while the store was asked
+	m.tellTroubleOf(sub, sub.watches()) // watches were not told of it while the store was asked
 }

@@ -31,9 +31,9 @@ func (s Status) String() string {
 // of a collection have one each, though nobody watches them by name. There may be a million, so what
 // is rare stands in [extra].
 type subscription struct {
-	name    string
-	of      *collection
-	watches []*Watch // of the name; of a collection those of the whole
+	name   string
+	of     *collection
+	joined []*Watch // watches of the name, of a collection those of the whole; see [subscription.watches]
 
 	raw     []byte // the accepted payload; nil if none is held
 	version string
@@ -68,7 +68,7 @@ func (sub *subscription) forgetStream() {
 }
 
 // wanted says whether it is watched by its name; a collection has one too.
-func (sub *subscription) wanted() bool { return len(sub.watches) > 0 }
+func (sub *subscription) wanted() bool { return len(sub.joined) > 0 }
 
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
 func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed && !sub.gone }
@@ -123,6 +123,27 @@ func (sub *subscription) staysAsMember() bool {
 func (sub *subscription) authority() string {
 	authority, _ := xdstp.AuthorityOf(sub.name)
 	return authority
+}
+
+// watches are those that are not over, as they began. The list may be kept: it is not changed.
+func (sub *subscription) watches() []*Watch {
+	if sub.rare().over > 0 {
+		sub.joined = leaveOut(sub.joined, func(w *Watch) bool { return !w.alive })
+		sub.alter(func(x *extra) { x.over = 0 })
+	}
+	return sub.joined
+}
+
+// leave takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches
+// would take the square of their number if each changed the list.
+func (sub *subscription) leave() {
+	if len(sub.joined) == 1 { // as mostly
+		sub.joined = nil
+		return
+	}
+	if sub.alter(func(x *extra) { x.over++ }); 2*sub.rare().over >= len(sub.joined) {
+		sub.watches()
+	}
 }
 
 // server is the one that said what is known; of a collection, and where none did, the active one.
@@ -213,6 +234,7 @@ type extra struct {
 	leases     [leaseKinds]*lease
 
 	renewed bool // refused with a response that called it new; see [response.renews]
+	over    int  // watches that are over and still in the list; see [subscription.leave]
 }
 
 // given is under which name a server gave the value that is held, where that is not the subscription's
@@ -236,7 +258,7 @@ func (sub *subscription) alter(change func(*extra)) {
 
 func (x *extra) empty() bool {
 	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == given{} && x.attributes == nil &&
-		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed
+		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed && x.over == 0
 }
 
 // nothing is what most subscriptions have; it is never changed.

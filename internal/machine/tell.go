@@ -60,12 +60,12 @@ func (sub *subscription) informed() []*Watch {
 
 // inTrouble returns those of the watches that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
-	return leaveOut(sub.watches, func(w *Watch) bool { return !w.troubled })
+	return leaveOut(sub.watches(), func(w *Watch) bool { return !w.troubled })
 }
 
 // outOfTrouble returns the others.
 func (sub *subscription) outOfTrouble() []*Watch {
-	return leaveOut(sub.watches, func(w *Watch) bool { return w.troubled })
+	return leaveOut(sub.watches(), func(w *Watch) bool { return w.troubled })
 }
 
 // overshadowed says that watches were told of trouble with the server after they were told of the
@@ -133,7 +133,7 @@ func (m *Machine) tellLate(w *Watch) {
 	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
 	newest := !usable && sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout &&
-		len(sub.watches) > 1 && !sub.overshadowed()
+		len(sub.watches()) > 1 && !sub.overshadowed()
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
 		m.report(sub, to, nil)
@@ -206,7 +206,7 @@ func (m *Machine) recovered(s *stream) {
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.notified); n > 0 && s.unreachable() {
-		m.tellFault(sub, s.notified[n-1], sub.watches)
+		m.tellFault(sub, s.notified[n-1], sub.watches())
 	}
 }
 
@@ -224,7 +224,7 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 			switch {
 			case sub.isCollection() != collections:
 			case f != nil:
-				m.tellFault(sub, f, sub.watches)
+				m.tellFault(sub, f, sub.watches())
 			// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
 			// server may never send it again.
 			case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:

@@ -87,7 +87,7 @@ func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
 	if sub.isStar() && l.form == wildExplicit {
 		m.warnStar(l)
 	}
-	if patient(sub.watches) {
+	if patient(sub.watches()) {
 		return // E-3: the watches wait for ever
 	}
 	// LKG-5: the complete state of a collection lacks it.
@@ -112,7 +112,7 @@ func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
 	switch kept := sub.stale() && !lacked; {
-	case kept && patient(sub.watches):
+	case kept && patient(sub.watches()):
 	// DNE-8: silence is an error.
 	case kept, sub.stream().TransientTimeout > 0:
 		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)

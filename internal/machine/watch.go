@@ -52,10 +52,10 @@ func (c *collection) attach(w *Watch) {
 	}
 	// WATCH-1: the first watch subscribes.
 	if first {
-		sub.watches = w.list()
+		sub.joined = w.list()
 		c.cache.want(sub, true)
 	} else {
-		sub.watches = append(sub.watches, w)
+		sub.joined = append(sub.joined, w)
 	}
 }
 
@@ -114,7 +114,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	m.agenda.touch(src.streams...)
 	src.watches--
 	// WATCH-1: the last watch unsubscribes.
-	if sub.watches = without(slices.Clone(sub.watches), w); !sub.wanted() {
+	if sub.leave(); !sub.wanted() {
 		sub.of.cache.want(sub, false)
 		// ERR-5: nobody watches it any more.
 		if sub.keptDeleted() {
