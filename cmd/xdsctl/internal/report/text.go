@@ -43,6 +43,8 @@ const (
 	// A name that is longer than this pushes the rest of its own line aside, and not that
 	// of all later ones.
 	maxNameWidth = 48
+	// So does a longer cell of a table: of 10,000 rows beside one name of a megabyte each would take a megabyte.
+	maxCellWidth = 200
 )
 
 // NewText makes a printer of text.
@@ -246,7 +248,9 @@ func table(out *bytes.Buffer, indent string, rows [][]string) {
 			if row[i] = Clean(row[i]); i != last {
 				row[i] = cmp.Or(row[i], "-")
 			}
-			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
+			if n := utf8.RuneCountInString(row[i]); n <= maxCellWidth {
+				width[i] = max(width[i], n)
+			}
 		}
 	}
 	for _, row := range rows {
