@@ -166,9 +166,14 @@ func (c *core) draftErr(s *shape) {
 	}
 }
 
-// draftRouteRef adds one route configuration.
+// draftRouteRef adds one route configuration of the listener.
 func (c *core) draftRouteRef(s *shape, ref *routeRef) {
-	defer func() { s.routes[len(s.routes)-1].Normalization = ref.normal }()
+	c.draftReferred(s, ref)
+	s.routes[len(s.routes)-1].Normalization = ref.normal
+}
+
+// draftReferred adds a route configuration by itself.
+func (c *core) draftReferred(s *shape, ref *routeRef) {
 	if ref.inline == nil { // VIEW-10
 		p := c.resource(c.feedOf(rds.Type, ref.source, false, c.rootPart.feed), ref.name)
 		if p == nil {

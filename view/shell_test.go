@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -304,6 +307,56 @@ func TestEnd(t *testing.T) {
 	s.c.Close()
 	ended(v, client.ErrClosed)
 }
+
+// A function of Config that panics, in whatever goroutine, ends the view and nothing else: no lock is kept, the
+// cause is logged, and the program goes on.
+func TestPanics(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	s.set("1", "lds l rds:r", "rds r *=a", "cds a static:1.1.1.1", "cds b static:1.1.1.2")
+	root := Root{Type: RootListener, Name: "l"}
+	logged := make(chan string, 10)
+	// slog.SetDefault points package log there as well, and takes back neither that nor its flags.
+	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	})
+	slog.SetDefault(slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		logged <- string(b)
+		return len(b), nil
+	}), nil)))
+	ended := func(v *View, cause string) {
+		t.Helper()
+		<-v.Done()
+		if !errors.Is(v.Err(), client.ErrHandlerExited) {
+			t.Errorf("it ended with %v", v.Err())
+		}
+		v.Dump()
+		v.Hold("c")()
+		if line := <-logged; !strings.Contains(line, cause) || !strings.Contains(line, "view.TestPanics") {
+			t.Errorf("the log lacks %q or the stack: %s", cause, line)
+		}
+	}
+	ended(s.view(root, Config{Hooks: []Hook{{
+		Message: (*routev3.RouteConfiguration)(nil), Find: func(proto.Message, func(Dependency)) { panic("in a hook") },
+	}}}), "error=\"in a hook\"")
+
+	calls := 0
+	v := s.view(root, Config{OnSnapshot: func(*Snapshot) {
+		if calls++; calls > 1 {
+			panic("after a hold")
+		}
+	}})
+	must(t, v.Ready(t.Context()))
+	v.Hold("b")
+	ended(v, "panicked: after a hold")
+	must(t, s.view(root, Config{}).Ready(t.Context()))
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // OnSnapshot may call the view, and what it holds there stays.
 func TestHandlerCalls(t *testing.T) {

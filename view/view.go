@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,21 +211,40 @@ func (v *View) live() {
 // change changes what the core knows, for the program: functions of Config are not called in its
 // goroutine, which may hold a lock that they take.
 func (v *View) change(f func(c *core, now time.Time)) {
-	v.mu.Lock()
-	f(v.core, time.Now())
-	owes := v.core.owes()
-	v.pending = v.pending || owes
-	v.mu.Unlock()
+	owes := false
+	v.locked(func() {
+		f(v.core, time.Now())
+		owes = v.core.owes()
+		v.pending = v.pending || owes
+	})
 	if owes {
-		go v.settle()
+		go v.apart(v.settle)
 	}
+}
+
+// locked calls a function with the core to itself. A hook that panics there leaves nothing locked.
+func (v *View) locked(f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f()
+}
+
+// apart calls a function in a goroutine of the view's own, where nobody else recovers what a function of Config
+// panics with.
+func (v *View) apart(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			slog.Error("a function of a view panicked; the view is over", "root", v.root.Name,
+				"error", &client.PanicError{Value: p, Stack: stack}, "stack", string(stack))
+		}
+	}()
+	f()
 }
 
 // again makes a step although nothing happened.
 func (v *View) again() {
-	v.mu.Lock()
-	v.pending = true
-	v.mu.Unlock()
+	v.locked(func() { v.pending = true })
 	v.settle()
 }
 
@@ -232,7 +253,7 @@ func (v *View) settle() {
 	for v.owed() {
 		select {
 		case v.turn <- struct{}{}:
-			v.run()
+			v.run(func() {})
 		default: // its holder looks again
 			return
 		}
@@ -245,8 +266,8 @@ func (v *View) owed() bool {
 	return v.pending && v.ctx.Err() == nil
 }
 
-// run does what is owed, and gives the turn back. What comes to be owed then is its caller's.
-func (v *View) run() {
+// run calls a function and does what is owed, and gives the turn back. What comes to be owed then is its caller's.
+func (v *View) run(first func()) {
 	returned := false
 	defer func() {
 		if !returned { // a function of Config panicked, or ended its goroutine
@@ -254,6 +275,7 @@ func (v *View) run() {
 		}
 		<-v.turn
 	}()
+	first()
 	for v.owed() {
 		v.once()
 	}
@@ -262,28 +284,23 @@ func (v *View) run() {
 
 // once makes a step and does its effects in their order.
 func (v *View) once() {
-	v.mu.Lock()
-	v.pending = false
-	e := v.core.step(time.Now())
-	v.current.Store(v.core.snapshot)
-	v.rewind()
-	v.mu.Unlock()
+	var e effects
+	v.locked(func() {
+		v.pending = false
+		e = v.core.step(time.Now())
+		v.current.Store(v.core.snapshot)
+		v.rewind()
+	})
 	v.calls.wake(e.news)
 
-	if refused := v.sets.watch(e.watch); len(refused) > 0 {
-		v.mu.Lock()
+	refused := v.sets.watch(e.watch)
+	v.locked(func() {
 		now := time.Now()
 		for _, r := range refused {
 			v.core.take(now, r.watch, &r.event)
 		}
-		v.pending = true
-		v.mu.Unlock()
-	}
-	if e.again {
-		v.mu.Lock()
-		v.pending = true
-		v.mu.Unlock()
-	}
+		v.pending = v.pending || e.again || len(refused) > 0
+	})
 	if e.snapshot != nil {
 		next := make(chan struct{})
 		close(*v.changed.Swap(&next))
@@ -313,10 +330,8 @@ func (v *View) rewind() {
 }
 
 func (v *View) ring() {
-	v.mu.Lock()
-	v.wake = time.Time{}
-	v.mu.Unlock()
-	v.again()
+	v.locked(func() { v.wake = time.Time{} })
+	v.apart(v.again)
 }
 
 // take takes events of the client. It waits for its turn, so that a handler that blocks holds up
@@ -327,14 +342,15 @@ func (v *View) take(events []delivery, last bool) {
 	case <-v.ctx.Done():
 		return
 	}
-	v.mu.Lock()
-	now := time.Now()
-	for i := range events {
-		v.core.take(now, events[i].watch, events[i].event)
-	}
-	v.pending = v.pending || last
-	v.mu.Unlock()
-	v.run()
+	v.run(func() {
+		v.locked(func() {
+			now := time.Now()
+			for i := range events {
+				v.core.take(now, events[i].watch, events[i].event)
+			}
+			v.pending = v.pending || last
+		})
+	})
 	v.settle()
 }
 
@@ -416,5 +432,6 @@ func (v *View) Done() <-chan struct{} { return v.done }
 
 // Err is nil while the view lives, then says why it ended: [client.ErrStopped],
 // [client.ErrClosed], the cause of its context's end, or [client.ErrHandlerExited] if a function
-// of Config panicked.
+// of Config panicked. The panic is logged: where the client called the function as other panics of handlers, and
+// after a timer or a hold to slog.Default.
 func (v *View) Err() error { return context.Cause(v.ctx) }
