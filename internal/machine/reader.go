@@ -77,6 +77,9 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
+	if string(name) == star && r.Resources[i].HasBody {
+		err = errGlob // WILD-2: it is the wildcard's, whose events those of the resource would be
+	}
 	if err != nil {
 		r.invalid++
 		r.line(i, string(name), err)
