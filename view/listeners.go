@@ -91,7 +91,7 @@ func (l *Listeners) take(b client.Batch[any]) {
 	l.mu.Unlock()
 	slices.SortFunc(touched, func(a, b *View) int { return strings.Compare(a.root.Name, b.root.Name) })
 	for _, v := range touched {
-		v.take(nil, true)
+		v.apart(func() { v.take(nil, true) })
 	}
 }
 
@@ -126,10 +126,12 @@ func (l *Listeners) takeOne(ev *client.Event[any]) {
 	}
 	l.touched[v] = true
 	l.mu.Unlock()
-	if fresh {
-		v.start()
-	}
-	v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false)
+	v.apart(func() {
+		if fresh {
+			v.start()
+		}
+		v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false)
+	})
 }
 
 func (l *Listeners) takeAll(ev *client.Event[any]) {

@@ -352,6 +352,20 @@ func TestPanics(t *testing.T) {
 	v.Hold("b")
 	ended(v, "panicked: after a hold")
 	must(t, s.view(root, Config{}).Ready(t.Context()))
+
+	// The other listeners go on, and new ones come.
+	s.set("2", "lds m", "lds other")
+	all, err := NewListeners(t.Context(), s.c, Config{OnSnapshot: func(s *Snapshot) {
+		if s.Root.Name == "m" {
+			panic("of one listener")
+		}
+	}}, nil)
+	must(t, err)
+	defer all.Stop()
+	<-all.Synced()
+	ended(all.View("m"), "panicked: of one listener")
+	must(t, all.View("other").Ready(t.Context()))
+	must(t, all.Err())
 }
 
 type writerFunc func([]byte) (int, error)

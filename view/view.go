@@ -229,8 +229,8 @@ func (v *View) locked(f func()) {
 	f()
 }
 
-// apart calls a function in a goroutine of the view's own, where nobody else recovers what a function of Config
-// panics with.
+// apart calls a function so that what a function of Config panics with ends nothing but the view: in a goroutine of
+// the view's own, where nobody else recovers it, and in one that belongs to the views of all listeners.
 func (v *View) apart(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -432,6 +432,6 @@ func (v *View) Done() <-chan struct{} { return v.done }
 
 // Err is nil while the view lives, then says why it ended: [client.ErrStopped],
 // [client.ErrClosed], the cause of its context's end, or [client.ErrHandlerExited] if a function
-// of Config panicked. The panic is logged: where the client called the function as other panics of handlers, and
-// after a timer or a hold to slog.Default.
+// of Config panicked. The panic is logged: to the client's logger where the client called the function, and to
+// slog.Default after a timer or a hold, and in [Listeners].
 func (v *View) Err() error { return context.Cause(v.ctx) }
