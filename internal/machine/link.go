@@ -84,8 +84,9 @@ func (l *link) reset() {
 	l.names.Flush()
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {
-		// WILD-7: what the wildcard was given waits for the server's word on the next stream too.
-		waits := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name)
+		// WILD-7: what the wildcard was given waits for the server's word on the next stream too. What only the store speaks
+		// of is looked at anew there (unconfirmStale).
+		waits := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name) && !sub.loaded()
 		sub.forgetStream()
 		sub.unconfirmed = waits
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -132,6 +133,18 @@ func (sub *subscription) watches() []*Watch {
 		sub.alter(func(x *extra) { x.over = 0 })
 	}
 	return sub.joined
+}
+
+func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
+	if !slices.ContainsFunc(ws, which) {
+		return ws
+	}
+	for _, w := range ws {
+		if !which(w) {
+			rest = append(rest, w)
+		}
+	}
+	return rest
 }
 
 // leave takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches

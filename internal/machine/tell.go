@@ -29,18 +29,6 @@ func (m *Machine) tellOf(stream Ref, kind NoticeKind, typeURL string) *Notice {
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
-	if !slices.ContainsFunc(ws, which) {
-		return ws
-	}
-	for _, w := range ws {
-		if !which(w) {
-			rest = append(rest, w)
-		}
-	}
-	return rest
-}
-
 // audience is the watches that hear of a subscription without naming it: nobody does of an alias.
 func (sub *subscription) audience() []*Watch {
 	if sub.isCollection() || sub.byAlias() {
