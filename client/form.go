@@ -109,16 +109,12 @@ type granting struct {
 	name   string
 }
 
-func (g *granting) call(ev Event[any]) {
+func (g *granting) call(r *round) {
+	own := newRound(r.event)
 	// U-11: as the program wrote it.
-	ev.Asked = g.name
-	g.client.give(&ev, g.form)
-	g.caller.call(ev)
-}
-
-func (g *granting) callAll(r *round) {
-	g.call(r.event)
-	r.called()
+	own.event.Asked = g.name
+	g.client.give(&own.event, g.form)
+	g.caller.call(own)
 }
 
 // granting gives a handler its events in a form, nil for that of the client, and under a name. Of a lazy kind a

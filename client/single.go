@@ -26,7 +26,7 @@ func (s *single) Tell(n *machine.Notice) bool {
 	if taken, wantsFlush := s.tell(n, &s.core, s); taken {
 		return wantsFlush
 	}
-	return s.hear(s.client.event(n))
+	return s.hear(s.client.roundOf(n))
 }
 
 // TellAll implements engine.Crowd.
@@ -36,100 +36,67 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 		return s.Tell(n)
 	}
 	r := s.client.roundOf(n)
-	r.to, r.next, r.wantsFlush = to, next, false
+	var at *single // whose handler runs
 	defer func() {
-		if r.at != nil {
-			s := r.at
-			r.at = nil
-			s.fail(recover())
-			s.called()
+		if at != nil {
+			at.fail(recover())
+			at.called()
 		}
 	}()
-	for r.more() {
-		r.at.handler.callAll(r)
-	}
-	return r.wantsFlush
-}
-
-// round is the event of a notice, for all watches that are told of it in one lane, and tells those that are told
-// one after the other.
-type round struct {
-	notice     *machine.Notice
-	event      Event[any]
-	to         []*machine.Watch
-	next       *int    // of to
-	at         *single // whose handler is to be called, or runs; nil once it has returned
-	wantsFlush bool
-}
-
-func (c *Client) roundOf(n *machine.Notice) *round {
-	r, ok := n.Owner.(*round)
-	if !ok {
-		r = &round{notice: n, event: c.newEvent(n)}
-		n.Owner = r
-	}
-	return r
-}
-
-// more goes on to the next handler, unless there is one that was not called.
-func (r *round) more() bool {
-	for r.at == nil && *r.next < len(r.to) && !r.wantsFlush {
-		s, ok := r.to[*r.next].Owner.(*single)
+	for *next < len(to) && !wantsFlush {
+		s, ok := to[*next].Owner.(*single)
 		if !ok {
 			break
 		}
-		*r.next++
+		*next++
 		switch {
 		case s.tree.Load() != nil:
-			r.wantsFlush = s.Tell(r.notice)
+			wantsFlush = s.Tell(n)
 		case s.alive():
-			r.at = s
+			at = s
+			s.handler.call(r)
+			at = nil
+			s.called()
+			s.answer.take(&s.client.answers, &r.event)
 		}
 	}
-	return r.at != nil
-}
-
-// called is called when the handler has returned.
-func (r *round) called() {
-	s := r.at
-	r.at = nil
-	s.called()
-	s.answer.take(&s.client.answers, &r.event)
+	return wantsFlush
 }
 
 // Alive implements engine.Sink and [follow.Sink].
 func (s *single) Alive() bool { return s.alive() }
 
 // Hear implements [follow.Sink].
-func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
+func (s *single) Hear(t *follow.Told) bool { return s.hear(newRound(s.client.followed(t))) }
 
-func (s *single) hear(ev Event[any]) bool {
-	s.handle(func() { s.handler.call(ev) })
-	s.answer.take(&s.client.answers, &ev)
+func (s *single) hear(r *round) bool {
+	s.handle(func() { s.handler.call(r) })
+	s.answer.take(&s.client.answers, &r.event)
 	return false
 }
 
 // Flush implements engine.Sink.
 func (s *single) Flush(bool) {}
 
-// caller calls a handler of single events, whatever the type of its values is.
-type caller interface {
-	// call is for an event that nobody else is told of.
-	call(ev Event[any])
-	// callAll is for the one at which a round is, and may be for more of it.
-	callAll(r *round)
+// round is an event for all watches that are told of it in one lane, one after the other.
+type round struct {
+	event Event[any]
+	typed any // the event as the last handler took it: a pointer to an Event of its type
 }
 
-func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
+func newRound(ev Event[any]) *round {
+	r := &round{event: ev}
+	r.typed = &r.event
+	return r
+}
 
-func (h Handler[T]) callAll(r *round) {
-	for ev, same := Typed[T](r.event), true; same; {
-		h(ev)
-		if r.called(); !r.more() {
-			return
-		}
-		h, same = r.at.handler.(Handler[T])
+func (c *Client) roundOf(n *machine.Notice) *round {
+	r, ok := n.Owner.(*round)
+	if !ok {
+		r = newRound(c.newEvent(n))
+		n.Owner = r
 	}
+	return r
 }
 
 // event makes the event of a notice, once for all watches that are told of it in one lane.
@@ -138,4 +105,17 @@ func (c *Client) event(n *machine.Notice) Event[any] {
 		return c.newEvent(n)
 	}
 	return c.roundOf(n).event
+}
+
+// caller calls a handler of single events, whatever the type of its values is.
+type caller interface{ call(*round) }
+
+func (h Handler[T]) call(r *round) {
+	ev, ok := r.typed.(*Event[T])
+	if !ok {
+		typed := Typed[T](r.event)
+		ev = &typed
+		r.typed = ev
+	}
+	h(*ev)
 }
