@@ -204,12 +204,12 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	served, form := c.kinds.serving(kind)
 	s := &single{}
 	s.init(ctx, v, isOne)
-	a, err := c.prepare(served, name, v, &s.watch)
+	a, err := v.prepare(served, name, &s.watch)
 	if err != nil {
 		return nil, err
 	}
 	s.handler = c.granting(h, kind, form, a.name, name)
-	return s.ask(served, a)
+	return s.ask(a)
 }
 
 // WatchAll subscribes to a whole collection. "*", or "" for short, is every resource of the type
@@ -254,12 +254,12 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	kind, form := c.kinds.serving(kind)
 	w := &Watch{}
 	w.init(ctx, v, isCollection)
-	a, err := c.prepareAll(kind, collection, v, &w.watch)
+	a, err := v.prepareAll(kind, collection, &w.watch)
 	if err != nil {
 		return nil, err
 	}
 	to := &batcher{receiver: newReceiver(&w.core, h, form)}
-	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection}, &w.core, kind, a)
+	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection}, &w.core, a)
 	return w.start()
 }
 

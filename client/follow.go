@@ -22,9 +22,8 @@ var (
 
 // host is what a tree of names needs of the client; it implements [follow.Host].
 type host struct {
-	*Client
+	*view
 	kind resource.AnyType
-	view *view
 	lane int32
 }
 
@@ -32,17 +31,17 @@ type host struct {
 func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, func(), *machine.Fault) {
 	kind := h.kind
 	if directory {
-		kind = h.directoryOf(kind)
+		kind = h.client.directoryOf(kind)
 	}
 	w := &machine.Watch{}
-	if err := h.aim(kind, to, h.view, w); err != nil {
+	if err := h.aim(kind, to, w); err != nil {
 		kind := machine.FaultConfig
 		if wrongName(err) {
 			kind = machine.FaultData
 		}
 		return nil, nil, &machine.Fault{Kind: kind, Err: err}
 	}
-	release, err := h.foreign.take(h.view, by, to, w)
+	release, err := h.client.foreign.take(h.table, by, to, w)
 	if err != nil {
 		return nil, nil, &machine.Fault{Kind: machine.FaultData, Err: err}
 	}
@@ -50,9 +49,9 @@ func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machin
 	return w, release, nil
 }
 
-func (h host) Start(ws ...*machine.Watch) { h.engine.Start(ws...) }
-func (h host) Stop(w *machine.Watch)      { h.engine.Stop(w) }
-func (h host) Strict(server int) bool     { return h.server(server).Features.FailOnDataErrors }
+func (h host) Start(ws ...*machine.Watch) { h.client.engine.Start(ws...) }
+func (h host) Stop(w *machine.Watch)      { h.client.engine.Stop(w) }
+func (h host) Strict(server int) bool     { return h.client.server(server).Features.FailOnDataErrors }
 
 // wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.
 func wrongName(err error) bool {

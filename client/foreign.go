@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -26,12 +27,12 @@ type foreign struct {
 
 // take counts what a watch asks for because of the resource at a locator; nil if the program asks.
 // release, of what is counted, takes it back.
-func (f *foreign) take(v *view, by *xdstp.Locator, to xdstp.Locator, w *machine.Watch) (release func(), err error) {
+func (f *foreign) take(table *authority.Table, by *xdstp.Locator, to xdstp.Locator, w *machine.Watch) (release func(), err error) {
 	if f.most == 0 || by == nil || by.Scheme != xdstp.SchemeXDSTP {
 		return nil, nil
 	}
 	pair := [2]string{by.Name.Authority, to.Name.Authority}
-	if pair[0] == pair[1] || sameServers(v.table.Servers(pair[0]), v.table.Servers(pair[1])) {
+	if pair[0] == pair[1] || sameServers(table.Servers(pair[0]), table.Servers(pair[1])) {
 		return nil, nil
 	}
 	name := w.Type.URL + " " + w.Name

@@ -30,7 +30,7 @@ func TestForeignServers(t *testing.T) {
 			return xdstp.Locator{Scheme: xdstp.SchemeXDSTP, Name: xdstp.Name{Authority: of}}
 		}
 		by := locator("a")
-		release, err := counts.take(&view{table: from}, &by, locator("b"), &machine.Watch{Type: &machine.Type{}})
+		release, err := counts.take(from, &by, locator("b"), &machine.Watch{Type: &machine.Type{}})
 		if err != nil || (release != nil) != is {
 			t.Errorf("server %s: %v, counted %t, want %t", uri, err, release != nil, is)
 		}

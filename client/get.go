@@ -104,7 +104,7 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 // get is Get with the value as the client decodes it.
 func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
 	w := &machine.Watch{}
-	a, err := c.prepare(kind, name, v, w)
+	a, err := v.prepare(kind, name, w)
 	if err != nil {
 		return Event[any]{}, err
 	}
@@ -115,13 +115,13 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v 
 		}
 	}
 	// ONDEMAND-1: what is held is the answer.
-	if ev, ok := c.held(kind, v, w, a); ok {
+	if ev, ok := v.held(a, w); ok {
 		return c.result(ev)
 	}
 	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
 	}
-	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, v, w, a) })
+	item, err := c.gets.Enter(key, func() (*lookup, error) { return v.lookUp(a, w) })
 	switch {
 	case err == ErrTooManyNames:
 		return Event[any]{}, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
@@ -141,12 +141,12 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v 
 }
 
 // lookUp begins to watch a name for who looks it up.
-func (c *Client) lookUp(kind resource.AnyType, v *view, w *machine.Watch, a asked) (l *lookup, err error) {
+func (v *view) lookUp(a asked, w *machine.Watch) (l *lookup, err error) {
 	l = &lookup{ready: make(chan struct{})}
 	s := &single{handler: Handler[any](l.hear)}
 	s.init(context.Background(), v, isGet)
 	s.watch = *w
-	l.watch, err = s.ask(kind, a)
+	l.watch, err = s.ask(a)
 	return l, err
 }
 
@@ -183,14 +183,14 @@ func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
 
 // held is the first event of a watch of the name if the client holds all that it takes: a value, or the
 // absence of an entry in a list collection. Else ok is false.
-func (c *Client) held(kind resource.AnyType, v *view, w *machine.Watch, a asked) (ev Event[any], ok bool) {
-	h := &holding{host: host{c, kind, v, w.Lane}}
-	tree := follow.One(h, kind.TypeURL(), a.name, a.at, w, h)
+func (v *view) held(a asked, w *machine.Watch) (ev Event[any], ok bool) {
+	h := &holding{host: host{v, a.kind, w.Lane}}
+	tree := follow.One(h, a.kind.TypeURL(), a.name, a.at, w, h)
 	defer tree.End()
 	w.Owner = tree.Sink()
 	for w != nil {
 		h.next = nil
-		if n := c.heldNotice(w); n != nil {
+		if n := v.client.heldNotice(w); n != nil {
 			w.Owner.(engine.Sink).Tell(n)
 		}
 		w = h.next
@@ -213,7 +213,7 @@ func (h *holding) Alive() bool { return h.event.Kind == 0 }
 
 // Hear implements [follow.Sink].
 func (h *holding) Hear(t *follow.Told) bool {
-	h.event = h.followed(t)
+	h.event = h.client.followed(t)
 	return false
 }
 

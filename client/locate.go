@@ -18,9 +18,17 @@ import (
 
 // asked is what a program asks for.
 type asked struct {
+	kind resource.AnyType
 	name string         // canonical, with its directives
 	at   *xdstp.Locator // nil of a name without directives that is no list collection's URL
 	list bool           // it is a list collection
+	to   target
+}
+
+// target is what is subscribed to: for a list collection, and for an entry of one, the list's directory.
+type target struct {
+	kind resource.AnyType
+	authority.Resolved
 }
 
 var (
@@ -32,172 +40,174 @@ var (
 const wildcard = "*"
 
 // prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
-func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (_ asked, err error) {
-	defer func() { err = c.configError(kind, name, err) }()
-	a, r, err := c.read(kind, name, v)
-	switch {
-	case err != nil:
-		return asked{}, err
-	case a.at != nil:
-		return a, c.placeAt(kind, *a.at, v, w)
+func (v *view) prepare(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
+	a, err := v.read(kind, name)
+	if err == nil {
+		err = v.placeAsked(a, w)
 	}
-	return a, c.place(kind, r, v, w)
-}
-
-// read says what a name of one resource asks for, and without directives where that is. It makes no source.
-func (c *Client) read(kind resource.AnyType, name string, v *view) (a asked, r authority.Resolved, err error) {
-	switch {
-	case name == wildcard:
-		return a, r, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
-	case hasDirectives(name):
-		l, err := c.locator(kind, name, false, v.received)
-		return asked{name: l.String(), at: &l}, r, err
-	}
-	if r, err = v.table.Resolve(kind.TypeURL(), name); err == nil {
-		err = c.nameInContext(kind, &r, false, v.received)
-	}
-	return asked{name: r.Name}, r, err
+	return a, v.client.configError(kind, name, err)
 }
 
 // prepareAll is prepare for a watch of a collection.
-func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (_ asked, err error) {
-	defer func() { err = c.configError(kind, name, err) }()
-	if xdstp.IsXDSTP(name) || xdstp.IsFile(name) {
-		l, err := c.locator(kind, name, true, v.received)
+func (v *view) prepareAll(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
+	a, err := v.readAll(kind, name)
+	if err == nil {
+		w.Wildcard, w.Explicit = !a.list, !a.list && v.explicit
+		err = v.placeAsked(a, w)
+	}
+	return a, v.client.configError(kind, name, err)
+}
+
+// read says what a name of one resource asks for, and finds that. It makes no source.
+func (v *view) read(kind resource.AnyType, name string) (a asked, err error) {
+	a.kind, a.to.kind = kind, kind
+	switch {
+	case name == wildcard:
+		return a, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
+	case isURL(name) && strings.Contains(name, "#"):
+		l, err := v.locator(kind, name, false)
+		if err != nil {
+			return a, err
+		}
+		a.name, a.at = l.String(), &l
+		a.to, err = v.find(kind, l)
+		return a, err
+	}
+	if a.to.Resolved, err = v.table.Resolve(kind.TypeURL(), name); err == nil {
+		err = v.nameInContext(&a.to, false)
+	}
+	a.name = a.to.Name
+	return a, err
+}
+
+// readAll is read for the name of a collection.
+func (v *view) readAll(kind resource.AnyType, name string) (a asked, err error) {
+	a.kind, a.to.kind = kind, kind
+	if isURL(name) {
+		l, err := v.locator(kind, name, true)
 		isList := l.Scheme == xdstp.SchemeFile || l.Name.IsListCollection(kind.TypeURL())
 		switch _, isEntry := l.Entry(); {
 		case err != nil:
-			return asked{}, err
+			return a, err
 		case isList && isEntry:
-			return asked{}, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
+			return a, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 		case isList:
-			return c.placeList(kind, l.String(), &l, v, w)
+			a.name, a.at, a.list = l.String(), &l, true
+			a.to, err = v.find(v.client.directoryOf(kind), l)
+			return a, err
 		}
 	} else if v.list && name != "" && name != wildcard && !strings.HasSuffix(name, "/*") {
 		// LEDS-1: with "/*" at its end it would be a glob.
-		return c.placeList(kind, name, nil, v, w)
+		a.name, a.list, a.to.kind = name, true, v.client.directoryOf(kind)
+		a.to.Resolved, err = v.table.Resolve(a.to.kind.TypeURL(), name)
+		return a, err
 	}
-	r, err := v.table.ResolveCollection(kind.TypeURL(), name)
-	if err == nil {
-		err = c.nameInContext(kind, &r, true, v.received)
+	if a.to.Resolved, err = v.table.ResolveCollection(kind.TypeURL(), name); err == nil {
+		err = v.nameInContext(&a.to, true)
 	}
-	if err != nil {
-		return asked{}, err
-	}
-	w.Wildcard, w.Explicit = true, v.explicit
-	return asked{name: r.Name}, c.place(kind, r, v, w)
+	a.name = a.to.Name
+	return a, err
 }
 
-// placeList places the watch of a list collection; at is nil if its name is no URL.
-func (c *Client) placeList(kind resource.AnyType, name string, at *xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
-	if _, err := c.kinds.typeOf(kind); err != nil {
-		return asked{}, err
-	}
-	a, directory := asked{name: name, at: at, list: true}, c.directoryOf(kind)
-	if at != nil {
-		return a, c.placeAt(directory, *at, v, w)
-	}
-	r, err := v.table.Resolve(directory.TypeURL(), name)
-	if err != nil {
-		return asked{}, err
-	}
-	return a, c.place(directory, r, v, w)
-}
+// isURL says whether a name is a structured one, or the URL of a file.
+func isURL(name string) bool { return xdstp.IsXDSTP(name) || xdstp.IsFile(name) }
 
-// hasDirectives says whether a name is a structured one, or the URL of a file, with a fragment.
-func hasDirectives(name string) bool {
-	return (xdstp.IsXDSTP(name) || xdstp.IsFile(name)) && strings.Contains(name, "#")
-}
-
-// placeAt places the watch of what a program's own locator names. Alternatives that cannot be followed are a
-// fault of it, though they may never be needed.
-func (c *Client) placeAt(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
-	for alt := l.Alt(); alt != nil; alt = alt.Alt() {
-		if err := c.aim(kind, *alt, v, new(machine.Watch)); err != nil {
-			return fmt.Errorf("the alternative: %w", err)
+// placeAsked places the watch of what a program asks for. Alternatives that cannot be followed are a fault of the
+// name, though they may never be needed.
+func (v *view) placeAsked(a asked, w *machine.Watch) error {
+	kind := a.kind
+	if a.list {
+		if _, err := v.client.kinds.typeOf(kind); err != nil {
+			return err
+		}
+		kind = a.to.kind
+	}
+	if a.at != nil {
+		for alt := a.at.Alt(); alt != nil; alt = alt.Alt() {
+			if err := v.aim(kind, *alt, new(machine.Watch)); err != nil {
+				return fmt.Errorf("the alternative: %w", err)
+			}
 		}
 	}
-	if l.Scheme == xdstp.SchemeFile {
-		return c.aimFile(kind, l, v, w)
-	}
-	return c.aim(kind, l, v, w)
+	return v.place(a.to, w)
 }
 
-// aim places the watch of the resource that a locator names; for a locator of an entry, that of the entry's
-// list collection. It does not look at the alternatives.
-func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
+// aim places the watch of what a locator that leads elsewhere names. It does not look at the alternatives.
+func (v *view) aim(kind resource.AnyType, l xdstp.Locator, w *machine.Watch) error {
 	if err := listing.CheckScheme(l); err != nil {
 		return err
 	}
-	if _, ok := l.Entry(); ok {
-		kind = c.directoryOf(kind)
-	}
-	r, err := v.table.ResolveReceived(kind.TypeURL(), l.Name)
+	to, err := v.find(kind, l)
 	if err != nil {
 		return err
 	}
-	return c.place(kind, r, v, w)
+	return v.place(to, w)
 }
 
-// aimFile places the watch of the list collection in a file, which is a source of its own whose
-// server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
-// ever. Only a program's own names are of files: a server must not have them opened.
-func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
+// find finds the resource that a locator names; for a locator of an entry, that of the entry's list collection.
+func (v *view) find(kind resource.AnyType, l xdstp.Locator) (to target, err error) {
 	if _, ok := l.Entry(); ok {
-		kind = c.directoryOf(kind)
+		kind = v.client.directoryOf(kind)
 	}
+	to.kind = kind
+	if l.Scheme == xdstp.SchemeFile {
+		to.Resolved, err = v.findFile(kind, listing.Plain(l).String())
+	} else {
+		to.Resolved, err = v.table.ResolveReceived(kind.TypeURL(), l.Name)
+	}
+	return to, err
+}
+
+// findFile finds the list collection in a file, which is a source of its own whose server is the file (xRFC TP1,
+// "file:///" locators). What a list leads to is looked up as ever. Only a program's own names are of files: a server
+// must not have them opened.
+func (v *view) findFile(kind resource.AnyType, url string) (r authority.Resolved, err error) {
 	if _, ok := kind.(listing.Kind); !ok {
-		return errFileEntry
+		return r, errFileEntry
 	}
-	url := listing.Plain(l).String()
 	path, ok := file.PathOf(url)
 	if !ok {
-		return errFilePath
+		return r, errFilePath
 	}
 	// XDSTP-6, FILE-5: the file is the server.
 	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
 		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
 	}}})
 	if err != nil {
-		return err
+		return r, err
 	}
-	r, err := from.Resolve(kind.TypeURL(), url)
-	if err != nil {
-		return err
-	}
-	return c.place(kind, r, v, w)
+	return from.Resolve(kind.TypeURL(), url)
 }
 
 // directoryOf is the type of list collections of a type.
 func (c *Client) directoryOf(k resource.AnyType) listing.Kind { return listing.KindOf(k, &c.layouts) }
 
-// locator reads what a program asks for, directives and all, in its context; received says that a server
-// may have named it.
-func (c *Client) locator(kind resource.AnyType, text string, collection, received bool) (xdstp.Locator, error) {
+// locator reads what a program asks for, directives and all, in its context.
+func (v *view) locator(kind resource.AnyType, text string, collection bool) (xdstp.Locator, error) {
 	l, err := xdstp.ParseLocator(text)
 	if err != nil {
 		return l, err
 	}
-	return c.inContext(kind, l, collection, received)
+	return v.inContext(kind, l, collection)
 }
 
 // nameInContext is inContext for a name that was found.
-func (c *Client) nameInContext(kind resource.AnyType, r *authority.Resolved, collection, received bool) error {
-	adds := c.config.Context != nil || len(c.nodeParams) > 0
-	if !xdstp.IsXDSTP(r.Name) || !adds && !strings.Contains(r.Name, "?") {
+func (v *view) nameInContext(to *target, collection bool) error {
+	adds := v.client.config.Context != nil || len(v.client.nodeParams) > 0
+	if !xdstp.IsXDSTP(to.Name) || !adds && !strings.Contains(to.Name, "?") {
 		return nil
 	}
-	n, _ := xdstp.Parse(r.Name) // what was found is good
-	l, err := c.inContext(kind, xdstp.Locator{Scheme: xdstp.SchemeXDSTP, Name: n}, collection, received)
-	r.Call(l.Name, cmp.Or(r.Spelling, r.Name))
+	n, _ := xdstp.Parse(to.Name) // what was found is good
+	l, err := v.inContext(to.kind, xdstp.Locator{Scheme: xdstp.SchemeXDSTP, Name: n}, collection)
+	to.Call(l.Name, cmp.Or(to.Spelling, to.Name))
 	return err
 }
 
 // inContext looks at the context parameters that the program gave, and adds what is the client's own: for
 // collections of Listeners and Clusters fields of the node, for all what the program's hook says (xRFC TP1,
 // "Context parameters").
-func (c *Client) inContext(kind resource.AnyType, l xdstp.Locator, collection, received bool) (xdstp.Locator, error) {
-	if !received {
+func (v *view) inContext(kind resource.AnyType, l xdstp.Locator, collection bool) (xdstp.Locator, error) {
+	if !v.received {
 		// CTX-1: xds.* is the client's.
 		if err := l.CheckReserved(); err != nil {
 			return l, err
@@ -208,12 +218,12 @@ func (c *Client) inContext(kind resource.AnyType, l xdstp.Locator, collection, r
 	}
 	var ctx xdstp.Context
 	// CTX-3: the program's hook.
-	if c.config.Context != nil {
-		ctx = c.config.Context(kind.TypeURL())
+	if v.client.config.Context != nil {
+		ctx = v.client.config.Context(kind.TypeURL())
 	}
 	if collection && kind.FullState() {
 		// CTX-2: the node's parameters, for collections.
-		ctx.Node = slices.Concat(c.nodeParams, ctx.Node)
+		ctx.Node = slices.Concat(v.client.nodeParams, ctx.Node)
 	}
 	if err := ctx.Check(); err != nil {
 		return l, err

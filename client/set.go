@@ -55,7 +55,7 @@ func (s *Set) Add(names ...string) error {
 	var added []*subscription
 	for _, name := range names {
 		m := newMember(name)
-		a, err := s.client.prepare(s.kind, name, s.view, &m.watch)
+		a, err := s.prepare(s.kind, name, &m.watch)
 		if end := s.Err(); end != nil {
 			return end
 		}
@@ -80,7 +80,7 @@ func newMember(name string) *part {
 
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
-	m.tellTo(m, &s.core, s.kind, a)
+	m.tellTo(m, &s.core, a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// U-11: each spelling is told in its own.
@@ -100,7 +100,7 @@ func (s *Set) enter(m *part, a asked) bool {
 // spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
-		if a, _, err := s.client.read(s.kind, name, s.view); err == nil { // what is wrong is not in the set
+		if a, err := s.read(s.kind, name); err == nil { // what is wrong is not in the set
 			s.remove(a.name, name)
 		}
 	}

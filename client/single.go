@@ -3,7 +3,6 @@ package client
 import (
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/resource"
 )
 
 // single is a watch of one resource.
@@ -13,8 +12,8 @@ type single struct {
 }
 
 // ask begins the watch, of what was prepared.
-func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
-	s.tellTo(s, &s.core, kind, a)
+func (s *single) ask(a asked) (*Watch, error) {
+	s.tellTo(s, &s.core, a)
 	return s.start()
 }
 

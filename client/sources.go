@@ -47,10 +47,10 @@ func (c *Client) paramsOf(k authority.Key) map[string]string {
 
 // place gives a watch its type and its source, which is its lane too. What cannot be
 // watched has no source made for it.
-func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *machine.Watch) error {
-	for _, server := range r.Servers {
-		server = c.config.override(server)
-		err := carries(server, kind)
+func (v *view) place(to target, w *machine.Watch) error {
+	for _, server := range to.Servers {
+		server = v.client.config.override(server)
+		err := carries(server, to.kind)
 		if v.deltaOnly && !server.Delta {
 			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.Name())
 		}
@@ -58,20 +58,20 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 			return err
 		}
 	}
-	t, err := c.kinds.typeOf(kind)
+	t, err := v.client.kinds.typeOf(to.kind)
 	if err != nil {
 		return err
 	}
-	source, err := c.sources.Find(v.table, sources.Place{Key: r.Key(), Scope: v.scope}, r)
+	source, err := v.client.sources.Find(v.table, sources.Place{Key: to.Key(), Scope: v.scope}, to.Resolved)
 	if err != nil {
 		return err
 	}
-	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(source), r.Name
-	if r.Spelling != "" {
-		spelling := r.Spelling // r stays off the heap
+	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(source), to.Name
+	if to.Spelling != "" {
+		spelling := to.Spelling // to stays off the heap
 		w.Spelling = &spelling
 	}
-	timeout := v.fetchTimeout(r)
+	timeout := v.fetchTimeout(to.Resolved)
 	w.FetchTimeout, w.Patient = max(timeout, 0), timeout < 0
 	return nil
 }

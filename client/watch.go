@@ -44,7 +44,7 @@ func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, w
 			return false, false
 		}
 		m := &x.watch
-		h := host{w.client, m.Type.Owner.(resource.AnyType), w.view, m.Lane}
+		h := host{w.view, m.Type.Owner.(resource.AnyType), m.Lane}
 		if m.Wildcard {
 			tree = follow.Members(h, m.Type.URL, m.Name, m, s)
 		} else {
@@ -75,16 +75,16 @@ type sink interface {
 
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
-func (x *subscription) tellTo(s sink, w *core, kind resource.AnyType, a asked) {
+func (x *subscription) tellTo(s sink, w *core, a asked) {
 	if x.watch.Owner = s; a.at == nil && !a.list {
 		return
 	}
-	h := host{w.client, kind, w.view, x.watch.Lane}
+	h := host{w.view, a.kind, x.watch.Lane}
 	var tree *follow.Tree
 	if a.list {
-		tree = follow.List(h, kind.TypeURL(), a.name, a.at, &x.watch, s)
+		tree = follow.List(h, a.kind.TypeURL(), a.name, a.at, &x.watch, s)
 	} else {
-		tree = follow.One(h, kind.TypeURL(), a.name, a.at, &x.watch, s)
+		tree = follow.One(h, a.kind.TypeURL(), a.name, a.at, &x.watch, s)
 	}
 	x.tree.Store(tree)
 	x.watch.Owner = tree.Sink()
