@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -36,7 +35,6 @@ type getKey struct {
 // lookup is a name that is looked up, or was a moment ago. Concurrent callers share it.
 type lookup struct {
 	watch *Watch
-	ready chan struct{} // closed with the first answer
 
 	mu     sync.Mutex
 	answer Event[any] // the last one that was an answer; Kind 0 before
@@ -91,58 +89,52 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 	}
 	kind, form := c.kinds.serving(kind)
 	ev, err := c.get(ctx, kind, name, v)
+	if err == nil {
+		ev.Asked = name
+		c.give(&ev, form)
+		err = c.useless(&ev)
+	}
 	if err != nil {
 		return Event[any]{}, err
-	}
-	ev.Asked = name
-	if c.give(&ev, form); ev.Err != nil {
-		return Event[any]{}, ev.Err
 	}
 	return ev, nil
 }
 
-// get is Get with the value as the client decodes it.
-func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
+// get is the answer of Get, as the client decodes it.
+func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v *view) (ev Event[any], err error) {
 	w := &machine.Watch{}
 	a, err := v.prepare(kind, name, w)
 	if err != nil {
-		return Event[any]{}, err
+		return ev, err
 	}
 	key := getKey{kind.TypeURL(), a.name, w.Source}
 	if l, ok := c.gets.Touch(key); ok {
-		if ev := l.known(); ev.Kind != 0 {
-			return c.result(ev)
+		if ev = l.known(); ev.Kind != 0 {
+			return ev, nil
 		}
 	}
 	// ONDEMAND-1: what is held is the answer.
 	if ev, ok := v.held(a, w); ok {
-		return c.result(ev)
+		return ev, nil
 	}
 	if engine.InHandler() {
-		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
+		return ev, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
 	}
 	item, err := c.gets.Enter(key, func() (*lookup, error) { return v.lookUp(a, w) })
 	switch {
 	case err == ErrTooManyNames:
-		return Event[any]{}, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
+		return ev, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
 	case err != nil:
-		return Event[any]{}, err
+		return ev, err
 	}
 	defer c.gets.Leave(item, false)
-	l := item.Value
-	select {
-	case <-l.ready:
-		return c.result(l.known())
-	case <-ctx.Done():
-		return Event[any]{}, c.lookupTimeout(ctx, l)
-	case <-l.watch.Done():
-		return Event[any]{}, l.watch.Err()
-	}
+	err = item.Value.watch.Ready(ctx)
+	return item.Value.known(), err
 }
 
 // lookUp begins to watch a name for who looks it up.
 func (v *view) lookUp(a asked, w *machine.Watch) (l *lookup, err error) {
-	l = &lookup{ready: make(chan struct{})}
+	l = &lookup{}
 	s := &single{handler: Handler[any](l.hear)}
 	s.init(context.Background(), v, isGet)
 	s.watch = *w
@@ -157,13 +149,9 @@ func (l *lookup) hear(ev Event[any]) {
 	re, _ := ev.Err.(*ResourceError)
 	l.cut = ev.Kind == EventAmbientError && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
 	gone := ev.Kind == EventFailed && l.answer.Kind == EventUpdated // that of an alternative, whose primary cannot be reached
-	if !isAnswer(&ev) && !gone {
-		return
+	if isAnswer(&ev) || gone {
+		l.answer = ev
 	}
-	if l.answer.Kind == 0 {
-		close(l.ready)
-	}
-	l.answer = ev
 }
 
 // known is the last answer.
@@ -171,14 +159,6 @@ func (l *lookup) known() Event[any] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answer
-}
-
-// lookupTimeout is the error of a caller whose context ended.
-func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
-	return &NotReadyError{
-		Lacking: []Lacking{c.lacking(&l.watch.subscription)}, Count: 1,
-		Blocked: c.blocked(), Err: ctxerr.Of(ctx), NodeID: c.node,
-	}
 }
 
 // held is the first event of a watch of the name if the client holds all that it takes: a value, or the
@@ -243,20 +223,17 @@ func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
 	return n
 }
 
-// result turns an answer into what Get returns.
-func (c *Client) result(ev Event[any]) (Event[any], error) {
-	switch ev.Kind {
-	case EventUpdated:
-		return ev, nil
-	// ONDEMAND-3: absence releases who waits.
-	case EventDoesNotExist:
-		err := c.absence(ev.Type, ev.Name, ev.Server, ev.Reason)
-		if ev.Reason == ReasonTimeout {
-			err = fmt.Errorf("%w; %v", err, ev.Instead)
-		}
-		return Event[any]{}, err
+// useless says why an answer is of no use; nil of a value.
+func (c *Client) useless(ev *Event[any]) error {
+	if ev.Kind != EventDoesNotExist {
+		return ev.Err
 	}
-	return Event[any]{}, ev.Err
+	// ONDEMAND-3: absence releases who waits.
+	err := c.absence(ev.Type, ev.Name, ev.Server, ev.Reason)
+	if ev.Reason == ReasonTimeout {
+		err = fmt.Errorf("%w; %v", err, ev.Instead)
+	}
+	return err
 }
 
 // absence is the error of who needs a resource that does not exist.
