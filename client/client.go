@@ -209,7 +209,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 		return nil, err
 	}
 	s.handler = c.granting(h, kind, form, a.name, name)
-	return s.ask(a)
+	return s.start(s, a)
 }
 
 // WatchAll subscribes to a whole collection. "*", or "" for short, is every resource of the type
@@ -259,8 +259,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 		return nil, err
 	}
 	to := &batcher{receiver: newReceiver(&w.core, h, form)}
-	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection}, &w.core, a)
-	return w.start()
+	return w.start(&part{subscription: &w.subscription, to: to, name: collection}, a)
 }
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.

@@ -138,7 +138,7 @@ func (v *view) lookUp(a asked, w *machine.Watch) (l *lookup, err error) {
 	s := &single{handler: Handler[any](l.hear)}
 	s.init(context.Background(), v, isGet)
 	s.watch = *w
-	l.watch, err = s.ask(a)
+	l.watch, err = s.start(s, a)
 	return l, err
 }
 
@@ -202,7 +202,7 @@ func (h *holding) Flush(bool) {}
 
 // heldNotice is what a watch would be told of the value that is held; nil if there is none.
 func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
-	r := c.engine.Held(int(w.Source), w.Type.URL, w.Name)
+	r := c.engine.Held(w)
 	if r.Raw == nil {
 		return nil
 	}

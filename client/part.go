@@ -20,7 +20,7 @@ func (p *part) Tell(n *machine.Notice) bool {
 	if !p.Alive() {
 		return false
 	}
-	if taken, wantsFlush := p.tell(n, p.to.core, p); taken {
+	if taken, wantsFlush := p.tell(n, p.to.view, p); taken {
 		return wantsFlush
 	}
 	return p.hear(p.to.client.event(n))

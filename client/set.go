@@ -80,7 +80,7 @@ func newMember(name string) *part {
 
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
-	m.tellTo(m, &s.core, a)
+	m.tellTo(m, s.view, a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// U-11: each spelling is told in its own.

@@ -11,18 +11,12 @@ type single struct {
 	Watch
 }
 
-// ask begins the watch, of what was prepared.
-func (s *single) ask(a asked) (*Watch, error) {
-	s.tellTo(s, &s.core, a)
-	return s.start()
-}
-
 // Tell implements engine.Sink.
 func (s *single) Tell(n *machine.Notice) bool {
 	if !s.alive() {
 		return false
 	}
-	if taken, wantsFlush := s.tell(n, &s.core, s); taken {
+	if taken, wantsFlush := s.tell(n, s.view, s); taken {
 		return wantsFlush
 	}
 	return s.hear(s.client.roundOf(n))

@@ -155,5 +155,5 @@ func encodeParams(params map[string]string) string {
 	for key, value := range params {
 		values.Set(key, value)
 	}
-	return strings.TrimSpace(values.Encode())
+	return values.Encode()
 }

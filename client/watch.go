@@ -37,18 +37,18 @@ func (x *subscription) asked() (typeURL, name string) {
 
 // tell hands a notice to the subscription's tree. If there is none, a redirect makes one. taken says that the
 // sink hears of the notice from the tree, or is over; else the notice is the sink's own.
-func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, wantsFlush bool) {
+func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, wantsFlush bool) {
 	tree := x.tree.Load()
 	if tree == nil {
 		if !follow.Redirects(n) {
 			return false, false
 		}
-		m := &x.watch
-		h := host{w.view, m.Type.Owner.(resource.AnyType), m.Lane}
-		if m.Wildcard {
-			tree = follow.Members(h, m.Type.URL, m.Name, m, s)
+		w := &x.watch
+		h := host{v, w.Type.Owner.(resource.AnyType), w.Lane}
+		if w.Wildcard {
+			tree = follow.Members(h, w.Type.URL, w.Name, w, s)
 		} else {
-			tree = follow.One(h, m.Type.URL, m.Name, nil, m, s)
+			tree = follow.One(h, w.Type.URL, w.Name, nil, w, s)
 			if x.answer.value() {
 				tree.Holds(n.Server)
 			}
@@ -75,11 +75,11 @@ type sink interface {
 
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
-func (x *subscription) tellTo(s sink, w *core, a asked) {
+func (x *subscription) tellTo(s sink, v *view, a asked) {
 	if x.watch.Owner = s; a.at == nil && !a.list {
 		return
 	}
-	h := host{w.view, a.kind, x.watch.Lane}
+	h := host{v, a.kind, x.watch.Lane}
 	var tree *follow.Tree
 	if a.list {
 		tree = follow.List(h, a.kind.TypeURL(), a.name, a.at, &x.watch, s)
@@ -118,8 +118,9 @@ func (w *core) init(ctx context.Context, v *view, is watchKind) {
 	}
 }
 
-// start begins a watch with its only subscription.
-func (w *Watch) start() (*Watch, error) {
+// start begins a watch with its only subscription, of what was prepared.
+func (w *Watch) start(s sink, a asked) (*Watch, error) {
+	w.tellTo(s, w.view, a)
 	if err := w.begin(); err != nil {
 		return nil, err
 	}

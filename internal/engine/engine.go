@@ -7,7 +7,6 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,13 +164,8 @@ func New(c Config) *Engine {
 }
 
 // Start begins watches at one moment. The Owner of each is a [Sink], and that of its Type the
-// [resource.AnyType]. It says whether the engine still runs.
-func (e *Engine) Start(ws ...*machine.Watch) bool {
-	if len(ws) == 1 {
-		return e.post(machine.Start{Watch: ws[0]})
-	}
-	return e.post(slices.Clone(ws))
-}
+// [resource.AnyType]. It says whether the engine still runs, which then owns the list.
+func (e *Engine) Start(ws ...*machine.Watch) bool { return e.post(ws) }
 
 // Extend adds servers and sources. Their indices follow those of the last ones. It says whether the engine
 // still runs.
@@ -206,9 +200,9 @@ func (e *Engine) ChangeParams(typeURL string, params map[string]string) bool {
 // Loaded says what the store has of what the machine looks for.
 func (e *Engine) Loaded(l machine.Loaded) { e.post(l) }
 
-// Held tells what is known of one resource; nothing if it is not known at all.
-func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource) {
-	e.ask(func() { r, _ = e.machine.Held(source, typeURL, name) })
+// Held tells what is known of the resource that a watch is of, which need not live; nothing if it is not known at all.
+func (e *Engine) Held(w *machine.Watch) (r machine.Resource) {
+	e.ask(func() { r, _ = e.machine.Held(int(w.Source), w.Type.URL, w.Name) })
 	return r
 }
 
@@ -326,8 +320,6 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		e.decoders.rest(msg.worker)
 		e.decodeMore()
 		events = append(events, msg.decoded)
-	case machine.Start:
-		events = append(events, e.start(msg.Watch))
 	case []*machine.Watch:
 		for _, w := range msg {
 			events = append(events, e.start(w))
