@@ -66,9 +66,6 @@ func (f *forms) Decode(src resource.Source, b []byte) (any, error) {
 	return f.AnyType.Decode(src, b)
 }
 
-// NameGuessed is that of [resource.Type].
-func (f *forms) NameGuessed() bool { return guessed(f.plain) }
-
 // lazyKind is a [resource.Type]. Plain returns nils unless the type was made by [resource.LazyOf].
 type lazyKind interface {
 	Plain() (of resource.AnyType, holding func(value any, raw []byte) any)

@@ -52,7 +52,7 @@ func (v *view) prepare(kind resource.AnyType, name string, w *machine.Watch) (as
 func (v *view) prepareAll(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
 	a, err := v.readAll(kind, name)
 	if err == nil {
-		w.Wildcard, w.Explicit = !a.list, !a.list && v.explicit
+		w.Wildcard, w.Explicit = !a.list, v.explicit
 		err = v.placeAsked(a, w)
 	}
 	return a, v.client.configError(kind, name, err)
