@@ -11,12 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -59,7 +56,7 @@ type Client struct {
 	config   Config
 	boot     *bootstrap.Config
 	node     string // id, for errors
-	ownBytes []byte // the node, encoded, but for Config.Node
+	ownBytes []byte // the node, encoded, but for Config.Node and SetNodeParameters
 	engine   *engine.Engine
 	sources  *sources.Sources
 	layouts  listing.Layouts
@@ -128,19 +125,18 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) engineConfig() (engine.Config, error) {
-	node, err := c.nodeMaker()
-	if err != nil {
-		return engine.Config{}, err
+func (c *Client) engineConfig() (ec engine.Config, err error) {
+	if c.ownBytes, err = encodeNode(completed(c.boot.Node)); err != nil {
+		return ec, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
-	ec := engine.Config{
+	ec = engine.Config{
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		HandlerTimeout:  c.config.HandlerTimeout,
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		MaxResource:     c.config.MaxResourceSize,
 		MaxHeld:         c.config.MaxHeldSize,
-		Node:            node,
+		Node:            c.makeNode,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Metrics:         c.counters(),
@@ -277,27 +273,6 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 		return nil, ctxerr.Of(ctx)
 	}
 	return c.viewOf(opts)
-}
-
-// SetNodeParameters sets the dynamic parameters of a type in the node (Node.dynamic_parameters);
-// an empty map removes them. The bootstrap's node may have some from the start. If they change,
-// the client sends each server at which it subscribes to the type a request of the type with the
-// node at once. Later streams have them too, until the client is closed. The client does not
-// send them to servers of version 2 of the transport. The method does not block, and does not
-// keep the map.
-//
-// They are not the dynamic parameters of names; see [bootstrap.DynamicParameters].
-//
-// Errors: [ErrClosed], and one that says which text is not UTF-8.
-func (c *Client) SetNodeParameters(typeURL string, params map[string]string) error {
-	texts := slices.AppendSeq(slices.AppendSeq([]string{typeURL}, maps.Keys(params)), maps.Values(params))
-	if i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
-		return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", texts[i])
-	}
-	if !c.engine.ChangeParams(typeURL, maps.Clone(params)) {
-		return ErrClosed
-	}
-	return nil
 }
 
 // ResetBackoff ends at once all waits between attempts to reach a server, and has their growth begin

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,12 +11,9 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/internal/engine"
-	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/transport/file"
@@ -199,11 +195,6 @@ type Config struct {
 	Transport transport.Builder
 }
 
-const (
-	wrapperFeature = "xds.config.resource-in-sotw"
-	ttlFeature     = "xds.config.supports-resource-ttl"
-)
-
 // typeFaults says which texts that should be URLs of types are none: what is configured for them would be for nothing.
 func (c Config) typeFaults() error {
 	var faults []error
@@ -237,119 +228,4 @@ func (c Config) afterDeletion(typeURL string) time.Duration {
 	}
 	// ERR-4, U-14: the program's policy for the type.
 	return time.Duration(policy)
-}
-
-// override lets the program's choice win over the bootstrap's, where there is one: files
-// and servers that are polled know a single way.
-func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
-	switch {
-	case s.REST() != nil:
-		s.PerType = true
-		return s
-	case s.File() != nil:
-		return s
-	}
-	if c.Variant != VariantFromBootstrap {
-		// STREAM-1: the program's choice wins.
-		s.Delta = c.Variant == VariantDelta
-	}
-	if c.Streams != StreamsFromBootstrap {
-		s.PerType = c.Streams == StreamsPerType
-	}
-	return s
-}
-
-func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
-	es := engine.Server{
-		Server: machine.Server{
-			// FILE-3: a file is the whole world of its type.
-			Delta: s.Delta, PerType: s.PerType, FullState: s.File() != nil, Polled: s.REST() != nil,
-			KeepDeleted:      s.Features.IgnoreResourceDeletion, // ERR-4: the server's feature
-			FailOnDataErrors: s.Features.FailOnDataErrors,
-			ResumeVersion:    s.Features.ResumeVersion,
-			ExplicitWildcard: s.Features.ExplicitWildcard,
-			NodeAlways:       s.NodeOnEveryRequest,
-			NoParams:         s.TransportV2,       // V2-4
-			Rate:             rateOf(s.RateLimit), // RATE-1: none, unless so configured
-		},
-		URI:     s.Name(),
-		V2:      s.TransportV2,
-		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
-		Source: resource.Source{
-			// TYPE-8: a decoder knows bootstrap and server.
-			Server: s.Name(), Trusted: s.Features.TrustedXDSServer,
-			Validate: !c.config.SkipValidation, Bootstrap: c.boot,
-		},
-		Backoff: c.config.Backoff,
-	}
-	// DNE-8: 30 seconds, and an error.
-	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout >= 0 {
-		es.TransientTimeout = cmp.Or(c.config.ResourceTimeout, transientTimeout)
-	}
-	// BACKOFF-1: the bounds that the bootstrap has.
-	if es.Backoff == nil {
-		initial, most := cmp.Or(max(s.RetryBase, 0), engine.FirstWait), cmp.Or(max(s.RetryMax, 0), engine.MaxWait)
-		if es.Backoff = engine.NewBackoff(initial, most); s.REST() != nil {
-			es.Backoff = engine.NewPolling(s.REST().RefreshDelay, initial, most)
-		}
-	}
-	return es
-}
-
-// rateOf is what the machine keeps to.
-func rateOf(l *bootstrap.RateLimit) machine.Rate {
-	const year = 365 * 24 * time.Hour
-	if l == nil {
-		return machine.Rate{}
-	}
-	limit := l.WithDefaults()
-	every := max(float64(time.Second)/limit.FillRate, 1)
-	return machine.Rate{Tokens: int64(limit.MaxTokens), Every: time.Duration(min(every, float64(year)))}
-}
-
-// nodeMaker returns what makes the node of a stream. Features are only those that are
-// implemented; a program that has more says so in its Node function.
-func (c *Client) nodeMaker() (func() []byte, error) {
-	base := proto.CloneOf(c.boot.Node)
-	// NODE-3: the library's, unless the bootstrap has one.
-	if base.UserAgentName == "" {
-		base.UserAgentName = "xdswatch"
-		base.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: Version}
-	}
-	// NODE-4: features that work.
-	for _, feature := range []string{wrapperFeature, ttlFeature} {
-		if !slices.Contains(base.ClientFeatures, feature) {
-			base.ClientFeatures = append(base.ClientFeatures, feature)
-		}
-	}
-	fixed, err := encodeNode(base)
-	if err != nil {
-		return nil, fmt.Errorf("the node cannot be encoded: %w", err)
-	}
-	c.ownBytes = fixed
-	if c.config.Node == nil {
-		return func() []byte { return fixed }, nil
-	}
-	return func() []byte {
-		b, err := encodeNode(c.ownNode(base))
-		if err != nil {
-			c.engine.Complain("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "", "", err.Error())
-			return fixed
-		}
-		return b
-	}, nil
-}
-
-func encodeNode(n *corev3.Node) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(n)
-}
-
-// ownNode asks the program for a node. If that does not return the stream has the client's.
-func (c *Client) ownNode(base *corev3.Node) *corev3.Node {
-	n := base
-	// NODE-3: the program may change all of it.
-	engine.Apart(func() { n = c.config.Node(proto.CloneOf(base)) }, func(p any) {
-		c.left("Config.Node", "; the stream has the node of the bootstrap", p)
-	})
-	return n
 }

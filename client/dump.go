@@ -6,9 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -122,19 +119,6 @@ func (c *Client) States(typeURLs ...string) iter.Seq[State] {
 			}
 		}
 	}
-}
-
-// Node is the node that the client sent on its newest stream, with the parameters of
-// [Client.SetNodeParameters]; before the first stream, and after Close, that of the bootstrap as the client
-// completes it, without Config.Node. The program may change it.
-func (c *Client) Node() *corev3.Node {
-	encoded := c.engine.Node()
-	if encoded == nil {
-		encoded = c.ownBytes
-	}
-	n := &corev3.Node{}
-	_ = proto.Unmarshal(encoded, n) // of Config.Node only what can be encoded is sent
-	return n
 }
 
 func (c *Client) state(r machine.Resource, scopes []string) State {
