@@ -92,33 +92,32 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	alarm := config.Logger
 	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		nodeParams: params,
-		boot:       boot, node: boot.Node.GetId(),
+		config: config.withDefaults(), boot: boot, node: boot.Node.GetId(), nodeParams: params,
 		ended: make(chan struct{}), done: make(chan struct{}),
+		kinds: kinds{types: map[string]*machine.Type{}}, files: badFiles{all: map[[2]string]transport.FileReport{}},
 	}
 	c.view = &view{client: c, table: table}
-	c.files.all = map[[2]string]transport.FileReport{}
-	config = config.withDefaults(c)
-	c.config = config
-	c.kinds.config, c.kinds.types = &c.config, map[string]*machine.Type{}
+	c.kinds.config = &c.config
 	c.gets = c.newLookups()
-	c.foreign.most, c.foreign.names = config.MaxForeignNames, map[[2]string]map[string]int{}
+	c.foreign.most, c.foreign.names = c.config.MaxForeignNames, map[[2]string]map[string]int{}
+	if c.config.Transport == nil {
+		c.config.Transport = c.newTransport()
+	}
 	ec, err := c.engineConfig()
 	if err != nil {
 		return nil, err
 	}
-	ec.Alarm = alarm
+	ec.Alarm = config.Logger // of the program alone
 	for _, notice := range boot.Notices {
-		config.Logger.Info(notice)
+		c.config.Logger.Info(notice)
 	}
-	if config.Store != nil {
-		c.keeper = keeper.New(storeHost{c}, config.Logger, config.StoreTypes)
+	if c.config.Store != nil {
+		c.keeper = keeper.New(storeHost{c}, c.config.Logger, c.config.StoreTypes)
 		ec.Store = c.keeper
 	}
 	c.engine = engine.New(ec)

@@ -25,8 +25,8 @@ const (
 )
 
 // withDefaults is the configuration with all that the client uses set, as its own: but for ResourceTimeout, whose
-// default is the server's, and for Backoff. A bound of 0 in it is none.
-func (c Config) withDefaults(of *Client) Config {
+// default is the server's, for Backoff and for Transport. A bound of 0 in it is none.
+func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -43,16 +43,17 @@ func (c Config) withDefaults(of *Client) Config {
 	for url, guards := range c.Guards {
 		c.Guards[url] = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g == nil })
 	}
-	if c.Transport == nil {
-		if c.File.Logger == nil {
-			c.File.Logger = c.Logger
-		}
-		c.GRPC.CredentialFiles, c.REST.CredentialFiles = of.hearing(c.GRPC.CredentialFiles), of.hearing(c.REST.CredentialFiles)
-		c.Transport = file.NewBuilder(c.File, transport.ByServer{
-			GRPC: transport.NewGRPC(c.GRPC), REST: transport.NewREST(c.REST),
-		})
+	if c.File.Logger == nil {
+		c.File.Logger = c.Logger
 	}
 	return c
+}
+
+// newTransport makes the transport where the program has none of its own.
+func (c *Client) newTransport() transport.Builder {
+	grpc, rest := c.config.GRPC, c.config.REST
+	grpc.CredentialFiles, rest.CredentialFiles = c.hearing(grpc.CredentialFiles), c.hearing(rest.CredentialFiles)
+	return file.NewBuilder(c.config.File, transport.ByServer{GRPC: transport.NewGRPC(grpc), REST: transport.NewREST(rest)})
 }
 
 // limit is what a field of [Config] asks for: the default for 0, and 0 for what is negative.

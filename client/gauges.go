@@ -134,6 +134,19 @@ func (c *Client) Gauges() Gauges {
 	return all
 }
 
+// Health is the part of [Gauges] that takes the client's loop no time to speak of, however many
+// resources there are.
+type Health struct {
+	Servers []ServerHealth   // as in Gauges
+	Blocked []BlockedHandler // as in Gauges
+}
+
+// Health measures the client now. After Close it is empty.
+func (c *Client) Health() Health {
+	connected, blocked := c.engine.Health()
+	return Health{c.health(connected), blockedHandlers(blocked)}
+}
+
 func staleCounts(counts []machine.Count) []StaleCount {
 	sums := map[string]int{}
 	for _, n := range counts {

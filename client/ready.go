@@ -211,7 +211,8 @@ func (x *subscription) compare(y *subscription) int {
 // lacking says what is known of what is waited for: of the first that it leads to and that has no answer, if it
 // leads elsewhere.
 func (c *Client) lacking(x *subscription) Lacking {
-	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.uri(c.first(&x.watch))}
+	first := c.sources.Source(int(x.watch.Source)).Servers[0]
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.uri(first)}
 	l.Type, l.Name = x.asked()
 	known := c.engine.Known(&x.watch)
 	if len(known) == 0 {

@@ -21,9 +21,6 @@ func (c *Client) server(i int) bootstrap.ManagementServer { return c.sources.Ser
 // uri is a server's.
 func (c *Client) uri(server int) string { return c.server(server).Name() }
 
-// first is the server that a watch's source prefers.
-func (c *Client) first(w *machine.Watch) int { return c.sources.Source(int(w.Source)).Servers[0] }
-
 // newSources makes the sources of the bootstrap, and has the engine know them.
 func (c *Client) newSources(ec *engine.Config) (err error) {
 	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{

@@ -71,19 +71,6 @@ func (w *core) watchState() WatchState {
 	return s
 }
 
-// Health is the part of [Gauges] that takes the client's loop no time to speak of, however many
-// resources there are.
-type Health struct {
-	Servers []ServerHealth   // as in Gauges
-	Blocked []BlockedHandler // as in Gauges
-}
-
-// Health measures the client now. After Close it is empty.
-func (c *Client) Health() Health {
-	connected, blocked := c.engine.Health()
-	return Health{c.health(connected), blockedHandlers(blocked)}
-}
-
 // books are the watches and sets that have not ended. Safe for concurrent use.
 type books struct {
 	mu  sync.Mutex
