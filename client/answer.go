@@ -18,14 +18,8 @@ const (
 	answerFinished               // of a watch or a set: nor does any run
 )
 
-// isAnswer says whether an event is an answer of the server about the resource: trouble that leaves the held value
-// good is none.
-func isAnswer(ev *Event[any]) bool {
-	return ev.Kind != EventAmbientError && ev.Kind != EventRecovered && !transient(ev.Err)
-}
-
-// told is the state that an event gives to an answer; answerAwaited if the event changes nothing for
-// [Client.Ready]. The end of an [InitialFetchTimeout] counts as an answer.
+// told is the state that an event gives to an answer; answerAwaited if it is no answer of the server about the
+// resource: trouble with the server is none, but the end of an [InitialFetchTimeout] counts as one.
 func told(ev *Event[any]) uint32 {
 	switch ev.Kind {
 	case EventUpdated, EventSynced:
@@ -33,7 +27,8 @@ func told(ev *Event[any]) uint32 {
 	case EventDoesNotExist:
 		return answerLacking
 	case EventFailed:
-		if _, overdue := errors.AsType[*FetchTimeoutError](ev.Err); overdue || isAnswer(ev) {
+		_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
+		if overdue || !ev.Err.(*ResourceError).Kind.Transient() {
 			return answerLacking
 		}
 	case EventAmbientError, EventRecovered:

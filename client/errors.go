@@ -36,12 +36,6 @@ func (k ErrorKind) Transient() bool {
 	return k == ErrorConnection || k == ErrorStream || k == ErrorTimeout
 }
 
-// transient says that an error is a [*ResourceError] of the way to the server.
-func transient(err error) bool {
-	re, ok := err.(*ResourceError)
-	return ok && re.Kind.Transient()
-}
-
 // ResourceError is an error about a resource, or about a collection as a whole. It wraps
 // what caused it.
 type ResourceError struct {
@@ -150,10 +144,6 @@ type FetchTimeoutError struct {
 }
 
 func (e *FetchTimeoutError) Error() string { return (*machine.FetchTimeoutError)(e).Error() }
-
-func (c *Client) faultError(n *machine.Notice) *ResourceError {
-	return c.resourceError(n.Fault, n.Server, n.TypeURL, n.Name)
-}
 
 func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
 	e := &ResourceError{

@@ -283,6 +283,9 @@ func (c *Client) newEvent(n *machine.Notice) Event[any] {
 		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
 		Server: server.Name(), Features: server.Features, Instead: c.insteadOf(n), Stale: n.Stale,
 	}
+	if n.Fault != nil {
+		ev.Err = c.resourceError(n.Fault, n.Server, n.TypeURL, n.Name)
+	}
 	switch n.Kind {
 	case machine.NoticeUpdated:
 		ev.Kind, ev.Value, ev.Raw, ev.Attributes = EventUpdated, n.Value, n.Raw, attributesOf(n.Attributes)
@@ -290,12 +293,12 @@ func (c *Client) newEvent(n *machine.Notice) Event[any] {
 		// U-1: with what the server sent instead.
 		ev.Kind, ev.Reason = EventDoesNotExist, Reason(n.Reason)
 	case machine.NoticeFailed:
-		ev.Kind, ev.Err = EventFailed, c.faultError(n)
+		ev.Kind = EventFailed
 	case machine.NoticeAmbient:
 		// ERR-10, U-15: its end is a kind of its own.
 		if ev.Kind = EventRecovered; n.Fault != nil {
 			// ERR-2: the value stays good.
-			ev.Kind, ev.Err = EventAmbientError, c.faultError(n)
+			ev.Kind = EventAmbientError
 		}
 	case machine.NoticeSynced:
 		ev.Kind = EventSynced

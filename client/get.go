@@ -149,7 +149,7 @@ func (l *lookup) hear(ev Event[any]) {
 	re, _ := ev.Err.(*ResourceError)
 	l.cut = ev.Kind == EventAmbientError && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
 	gone := ev.Kind == EventFailed && l.answer.Kind == EventUpdated // that of an alternative, whose primary cannot be reached
-	if isAnswer(&ev) || gone {
+	if told(&ev) != answerAwaited || gone {
 		l.answer = ev
 	}
 }
