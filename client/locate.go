@@ -10,7 +10,6 @@ import (
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/listing"
-	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport/file"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -38,25 +37,6 @@ var (
 
 // wildcard is the name of everything.
 const wildcard = "*"
-
-// prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
-func (v *view) prepare(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
-	a, err := v.read(kind, name)
-	if err == nil {
-		err = v.placeAsked(a, w)
-	}
-	return a, v.client.configError(kind, name, err)
-}
-
-// prepareAll is prepare for a watch of a collection.
-func (v *view) prepareAll(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
-	a, err := v.readAll(kind, name)
-	if err == nil {
-		w.Wildcard, w.Explicit = !a.list, v.explicit
-		err = v.placeAsked(a, w)
-	}
-	return a, v.client.configError(kind, name, err)
-}
 
 // read says what a name of one resource asks for, and finds that. It makes no source.
 func (v *view) read(kind resource.AnyType, name string) (a asked, err error) {
@@ -111,38 +91,6 @@ func (v *view) readAll(kind resource.AnyType, name string) (a asked, err error) 
 
 // isURL says whether a name is a structured one, or the URL of a file.
 func isURL(name string) bool { return xdstp.IsXDSTP(name) || xdstp.IsFile(name) }
-
-// placeAsked places the watch of what a program asks for. Alternatives that cannot be followed are a fault of the
-// name, though they may never be needed.
-func (v *view) placeAsked(a asked, w *machine.Watch) error {
-	kind := a.kind
-	if a.list {
-		if _, err := v.client.kinds.typeOf(kind); err != nil {
-			return err
-		}
-		kind = a.to.kind
-	}
-	if a.at != nil {
-		for alt := a.at.Alt(); alt != nil; alt = alt.Alt() {
-			if err := v.aim(kind, *alt, new(machine.Watch)); err != nil {
-				return fmt.Errorf("the alternative: %w", err)
-			}
-		}
-	}
-	return v.place(a.to, w)
-}
-
-// aim places the watch of what a locator that leads elsewhere names. It does not look at the alternatives.
-func (v *view) aim(kind resource.AnyType, l xdstp.Locator, w *machine.Watch) error {
-	if err := listing.CheckScheme(l); err != nil {
-		return err
-	}
-	to, err := v.find(kind, l)
-	if err != nil {
-		return err
-	}
-	return v.place(to, w)
-}
 
 // find finds the resource that a locator names; for a locator of an entry, that of the entry's list collection.
 func (v *view) find(kind resource.AnyType, l xdstp.Locator) (to target, err error) {

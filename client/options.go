@@ -1,10 +1,8 @@
 package client
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
@@ -18,7 +16,7 @@ type watchOptions struct {
 	explicit  bool
 	source    *bootstrap.Source // nil: the bootstrap's
 	scope     string
-	fetch     *time.Duration // nil: the source's
+	fetch     *time.Duration // 0 for no bound, negative if silence is no absence either; nil: the source's
 	deltaOnly bool
 	list      bool
 	received  bool
@@ -88,39 +86,4 @@ func AtStartup(s bootstrap.Subscription) WatchOption {
 	return func(o *watchOptions) {
 		o.source, o.fetch = s.Source, &s.InitialFetchTimeout
 	}
-}
-
-// view is how the names of a watch of a client are looked up. It is immutable.
-type view struct {
-	client *Client
-	table  *authority.Table
-	watchOptions
-}
-
-// fetchTimeout is that of a watch whose name was resolved: 0 for no bound, negative if silence is no absence.
-func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
-	if v.fetch != nil {
-		return *v.fetch
-	}
-	return r.InitialFetchTimeout
-}
-
-// viewOf is how the names of a watch are looked up.
-func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
-	if len(opts) == 0 {
-		return c.view, nil
-	}
-	v = &view{client: c, table: c.view.table}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&v.watchOptions)
-		}
-	}
-	if v.source != nil {
-		// AUTH-1: the watch's own source answers for its authorities.
-		if v.table, err = v.table.WithPeer(*v.source); err != nil {
-			return nil, fmt.Errorf("xds: %w", err)
-		}
-	}
-	return v, nil
 }

@@ -2,12 +2,10 @@ package client
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/sources"
@@ -111,47 +109,4 @@ func rateOf(l *bootstrap.RateLimit) machine.Rate {
 	limit := l.WithDefaults()
 	every := max(float64(time.Second)/limit.FillRate, 1)
 	return machine.Rate{Tokens: int64(limit.MaxTokens), Every: time.Duration(min(every, float64(year)))}
-}
-
-// place gives a watch its type and its source, which is its lane too. What cannot be
-// watched has no source made for it.
-func (v *view) place(to target, w *machine.Watch) error {
-	for _, server := range to.Servers {
-		server = v.client.config.override(server)
-		err := carries(server, to.kind)
-		if v.deltaOnly && !server.Delta {
-			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.Name())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	t, err := v.client.kinds.typeOf(to.kind)
-	if err != nil {
-		return err
-	}
-	source, err := v.client.sources.Find(v.table, sources.Place{Key: to.Key(), Scope: v.scope}, to.Resolved)
-	if err != nil {
-		return err
-	}
-	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(source), to.Name
-	if to.Spelling != "" {
-		spelling := to.Spelling // to stays off the heap
-		w.Spelling = &spelling
-	}
-	timeout := v.fetchTimeout(to.Resolved)
-	w.FetchTimeout, w.Patient = max(timeout, 0), timeout < 0
-	return nil
-}
-
-// carries says why a server's streams cannot carry a type; nil if they can.
-func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
-	url := kind.TypeURL()
-	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
-		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.Name(), v3)
-	}
-	if s.PerType && s.REST() == nil && engine.Method(kind, s.Delta, s.TransportV2) == "" {
-		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.Name())
-	}
-	return nil
 }

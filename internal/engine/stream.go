@@ -127,8 +127,6 @@ func (s *stream) allow() {
 	}
 }
 
-func (s *stream) end() { s.cancel() }
-
 func (s *stream) open() (transport.Stream, error) {
 	return openApart(func() (transport.Stream, error) {
 		conn, err := s.conn.get(s.ctx)
@@ -175,7 +173,7 @@ func (e *Engine) write(s *stream) {
 // read scans responses. One may wait here while the last is being delivered, so that the
 // end of the stream is noticed meanwhile.
 func (e *Engine) read(s *stream, ts transport.Stream) {
-	defer s.end()
+	defer s.cancel()
 	receives := false
 	defer func() {
 		if receives { // for good
@@ -249,7 +247,7 @@ func (s *stream) consumed(pool *sync.Pool) {
 
 // abandon lets go of a response of a stream that is over.
 func (s *stream) abandon() {
-	s.end()
+	s.cancel()
 	if r := s.current; r != nil {
 		r.frame.Discarded().Free() // the rest is garbage when nothing decodes it any more
 	}
