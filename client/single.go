@@ -104,11 +104,11 @@ func (c *Client) event(n *machine.Notice) Event[any] {
 type caller interface{ call(*round) }
 
 func (h Handler[T]) call(r *round) {
-	ev, ok := r.typed.(*Event[T])
-	if !ok {
-		typed := Typed[T](r.event)
-		ev = &typed
-		r.typed = ev
+	if ev, ok := r.typed.(*Event[T]); ok {
+		h(*ev)
+		return
 	}
-	h(*ev)
+	typed := Typed[T](r.event)
+	r.typed = &typed
+	h(typed)
 }
