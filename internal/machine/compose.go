@@ -34,8 +34,6 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	if l.firstResponse == 0 && (!l.requested || l.claimsHeld) {
 		l.version = l.versionToClaim()
 		l.resume, l.claimsHeld = l.version, l.version != ""
-	} else if form != wildLegacy && len(added) > 0 {
-		l.resume = "" // it was accepted without them
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
 	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, detail)
@@ -75,11 +73,14 @@ func (l *link) allKnown() bool {
 	return true
 }
 
-// mayResume notes what a new stream may claim once a response is accepted: nothing if it answers a wildcard that is not
-// wanted any more, or not yet. With a collection only a response that holds everything allows it: others say
-// nothing of members that are not held.
+// mayResume notes what a new stream may claim once a response is accepted: nothing if that is maybe older than the request
+// of a name, or answers a wildcard that is not wanted any more, or not yet. With a collection only a response that
+// holds everything allows it: others say nothing of members that are not held.
 func (l *link) mayResume(resp *response) {
 	l.resume = ""
+	if l.names.Pending() || len(l.message.fresh) > 0 {
+		return
+	}
 	if wild := l.form != wildNone; wild == l.wantsStar() && (resp.tellsAll() || !wild && !l.hasGlobs()) {
 		l.resume = resp.Version
 	}

@@ -8,8 +8,8 @@ import (
 
 // want has requests name a subscription from now on, or not. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
-	if sub.isCollection() {
-		l.resume = "" // SOTW-2: the version was accepted without it, or with it
+	if wanted || sub.isCollection() {
+		l.resume = "" // SOTW-2: the version was accepted without it, or with the collection
 	}
 	if sub.isStar() {
 		l.unwantedSince = time.Time{}

@@ -246,7 +246,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	case gone && partial: // SOTW-8: absence says nothing
 		ok = member || k.kind != 0
 	case gone: // SOTW-7: what was never held is not concluded to be absent
-		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.knows() && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
+		ok = absent || k.kind == NoticeFailed && (!w.server.Delta || r.ttl > 0) || held && k.knows() && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	case member: // the error is for who asks by name
 		ok = !held || k.knows() || partial
 	default:
