@@ -5,6 +5,8 @@
 //   - every subscription stands: a change of each resource arrives,
 //   - nobody was told a lie: that something does not exist which does, that a value is
 //     lost which is held, a value that the server never said, an older one after a newer, one twice,
+//     the end of trouble that there was not; and nobody was told anything after it was stopped,
+//   - what cannot be used is refused, to the server and in the metrics,
 //   - nothing is left: no trouble that is over, no goroutine or file more than before the
 //     first fault, nor heap that grows with the streams; and after the end of the client no
 //     goroutine, file or memory more than before it.
@@ -17,19 +19,19 @@
 // the client's dump and the requests that servers read (expect.go).
 //
 // A world has one server, or with -fallback two or three, of which each steps in for those before
-// it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs and
+// it (gRFC A71); the first of them does not answer for names of the authority. There is no other difference. Faults are one table (fault.go): what each needs and
 // does, one action after the other, between which the program, the servers and the other faults go
 // on. What they have done to a server is mended in one way. Each server has one fault at most at a
 // time; where there are several servers, faults overlap. Each state of a resource that a server says
 // has a revision of its own, so that a value tells who served it, and when. Whenever it is certain
 // which servers can be reached, it is also checked that
 //
-//   - the first of them is the one whose word is held, and no other's is; where there is none, that
-//     is told,
-//   - it is asked for everything that is wanted, and so is each server before it that reads
-//     requests and does not answer yet,
+//   - the first of them that answers for a name is the one whose word is held, and no other's is; where there is
+//     none, that is told,
+//   - it is asked for all such names that are wanted, and so is each server before it that reads
+//     requests and does not answer yet; others are asked for none of them,
 //   - each of its responses is answered,
-//   - no server after it has a stream.
+//   - no server that is asked for nothing has a stream.
 //
 // TestLives is what does all this, for as long as its flags say.
 package chaos
@@ -70,19 +72,23 @@ func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world
 
 // breakAll breaks things, and sees that nothing is left of that.
 func (w *world) breakAll(from []fault, rounds int) {
-	first := w.sites[0]
-	w.model.slim(first.truth)
-	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
+	slim := func() {
+		for _, s := range w.sites {
+			s.edit(slimmed)
+		}
+	}
+	slim()
+	for range 10 {
 		w.program.step(w.rng)
 	}
-	first.settle()
+	w.rest()
 	heap := weigh(w.program.came.Load())
 	before := w.use()
 	for range rounds {
 		w.round(from)
 		must(w.t, w.checkUse(before, spare))
 	}
-	w.model.slim(first.truth)
-	first.settle()
+	slim()
+	w.rest()
 	must(w.t, eventually(leakPatience, func() error { return checkWeight(heap, weigh(w.program.came.Load()), lifeSlack) }))
 }

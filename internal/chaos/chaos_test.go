@@ -140,9 +140,10 @@ func TestPick(t *testing.T) {
 // told has a subscription hear events, and gives what the model finds wrong with that.
 func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
 	s := newSub(m, 1, f, 0, []string{name})
-	m.subs[s] = struct{}{}
-	s.hear(evs...)
-	return m.faults, s.differencesLocked(true)
+	for _, ev := range evs {
+		s.hear(ev)
+	}
+	return m.faults, s.differencesLocked()
 }
 
 // say has a server say a new state of a resource.
@@ -202,7 +203,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 			m.settle()
-			m.use(c.active, false)
+			m.use(everywhere(c.active), false)
 			faults, differences := m.told(watch, "cds-0", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
@@ -241,7 +242,7 @@ func TestModelOfCollections(t *testing.T) {
 			m.truths[0].uri = "a"
 			m.say(m.truths[0], "cds-0")
 			m.settle()
-			m.use(c.active, false)
+			m.use(everywhere(c.active), false)
 			faults, differences := m.told(collection, "*", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
@@ -270,12 +271,14 @@ func TestModelAllowsAbsence(t *testing.T) {
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
 	w := &world{log: newJournal(t), model: newModel(variant{spares: 2}, nil)}
-	w.model.use(2, false)
-	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
+	w.model.use(everywhere(2), false)
+	for _, h := range w.model.truths {
+		w.sites = append(w.sites, &site{world: w, truth: h})
+	}
 	w.sites[0].turn = &turn{}
 	w.sites[0].end()
-	if w.sites[0].turn != nil || w.model.active != 0 {
-		t.Errorf("server %d is active", w.model.active)
+	if w.sites[0].turn != nil || w.model.active != everywhere(0) {
+		t.Errorf("servers %d are active", w.model.active)
 	}
 }
 

@@ -88,8 +88,10 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 func newTrio(t *testing.T, v variant, from int) *trio {
 	tr := &trio{world: newWorld(t, 0, v), lacking: true}
 	for i, s := range tr.sites {
-		s.model.leaveOut(s.truth, i)
-		s.publish()
+		s.edit(func(f *fact) bool { // everything but each type's resource of the server's number
+			f.Present = f.Name != kinds[f.Kind].name(i)
+			return f.Present
+		})
 		tr.set(i, from&(1<<i) != 0)
 	}
 	config := tr.config()
@@ -104,14 +106,6 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 		}
 	}
 	return tr
-}
-
-// leaveOut has a server say everything but each type's nth resource.
-func (m *model) leaveOut(h *truth, n int) {
-	m.edit(h, func(f *fact) bool {
-		f.Present = f.Name != kinds[f.Kind].name(n)
-		return f.Present
-	})
 }
 
 func (tr *trio) set(i int, up bool) {
@@ -162,37 +156,31 @@ func (tr *trio) rest() {
 	synctest.Wait()
 	tr.follow()
 	tr.log.Printf("rest: server %d is active", tr.active)
-	tr.look(false) // a server that has nothing new to say leaves trouble as it was
+	tr.look()
 	if !tr.up[tr.active] {
 		return
 	}
 	for _, s := range tr.sites {
-		s.refresh()
+		s.edit(refreshed)
 	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
-	tr.look(true)
+	tr.look()
 	tr.model.settle()
 }
 
 // look compares what the program knows, and what servers are asked, with what should be.
-func (tr *trio) look(calm bool) {
+func (tr *trio) look() {
 	tr.t.Helper()
 	active := nobody
 	if tr.up[tr.active] {
 		active = tr.active
 	}
-	tr.model.use(active, false)
-	if err := tr.model.checkEvents(calm); err != nil {
+	tr.model.use(everywhere(active), false)
+	if err := tr.program.check(true); err != nil {
 		tr.t.Error(err)
 	}
-	if err := tr.model.checkTimers(); err != nil {
-		tr.t.Error(err)
-	}
-	if err := tr.program.checkDump(); err != nil {
-		tr.t.Error(err)
-	}
-	if err := tr.checkRequests(active); err != nil {
+	if err := tr.checkRequests(); err != nil {
 		tr.t.Errorf("while server %d is active: %v", active, err)
 	}
 }

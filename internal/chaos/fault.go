@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -54,7 +55,7 @@ func faults() []fault {
 		{name: "max-age", steps: 4 * aWhile, do: inTurn(served(150*time.Millisecond), paused(0), served(0))},
 		{name: "torn-frame", steps: aWhile, do: inTurn(all(ordered("Slip", Frame{}), func(s *site) { s.change(1) }))},
 		{name: "noise", steps: aWhile, do: inTurn(ordered("Noise", 0))},
-		{name: "rejected", steps: aWhile, do: inTurn(spoiled(true), cut, spoiled(false))},
+		{name: "rejected", steps: aWhile, do: inTurn(rejected, cut, func(s *site) { s.edit(restored) })},
 		{name: "storm", steps: 2, do: times(40, storm)},
 		{name: "idle", steps: aWhile, do: inTurn(idle)},
 
@@ -167,7 +168,11 @@ func (s *site) end() {
 // goesTo notes that the program may go to a server from now on. It no longer stands by at silent servers
 // after that: when it goes on it comes to them, and waits there.
 func (w *world) goesTo(server int) {
-	w.model.use(min(w.model.active, server), false)
+	active := w.model.active
+	for from := range active {
+		active[from] = min(active[from], server)
+	}
+	w.model.use(active, false)
 	for _, s := range w.sites[server+1:] {
 		if s.silent {
 			s.silent, s.turn.out = false, false
@@ -237,12 +242,23 @@ func served(age time.Duration) action {
 	return func(s *site) { s.serve(age) }
 }
 
-// spoiled makes the server send resources that are not valid, or valid ones again.
-func spoiled(bad bool) action {
-	return func(s *site) {
-		s.model.spoil(s.truth, s.rng, bad)
-		s.publish()
+// rejected makes the server send clusters that are not valid. Where the program uses the server for sure, each response
+// that has some is seen to be NACKed, and the program to count them.
+func rejected(s *site) {
+	if s.variant.spares > 0 {
+		s.edit(spoiled)
+		return
 	}
+	s.connected()
+	nacks, refused := s.asked().NACKs, s.program.refused.Load()
+	s.edit(completed)
+	s.edit(spoiled)
+	must(s.t, eventually(patience, func() error {
+		if s.asked().NACKs == nacks || s.program.refused.Load() == refused {
+			return errors.New("the program has not refused clusters that are not valid")
+		}
+		return nil
+	}))
 }
 
 // storm breaks streams or connections.
@@ -330,7 +346,7 @@ func certsDamaged(damage func(p *pki, file string), names ...string) []action {
 		s.connected()
 		in(s, s.files.clientDir())
 	}, func(s *site) {
-		s.settle()
+		s.settle(everywhere(s.index))
 		in(s, s.files.serverDir())
 	}, rotated(false, false))
 }
@@ -343,8 +359,8 @@ func (s *site) connected() {
 			s.program.subscribe(collection, k, "*")
 		}
 	}
-	s.model.use(s.index, false)
-	s.await(false)
+	s.model.use(everywhere(s.index), false)
+	s.await()
 }
 
 // tokenBroken takes the client's token away once the one that it has in its memory is
@@ -353,7 +369,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 	return inTurn(func(s *site) {
 		s.files.writeToken(31 * time.Second) // the client has it read with its next stream, and keeps it for a second
 		cut(s)
-		s.settle()
+		s.settle(everywhere(s.index))
 		spoil(s.files, s.files.token())
 		time.Sleep(1500 * time.Millisecond)
 		cut(s)
@@ -363,7 +379,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 // hushed has a server that is out of reach be reached again if the program was seen to use one after
 // it, and read what it is asked, and say nothing.
 func hushed(s *site) {
-	if s.model.active > s.index {
+	if s.model.active[ofPlain] > s.index || s.model.active[ofAuthority] > s.index && s.index >= s.model.first(ofAuthority) {
 		s.silent = true
 		s.order("Be", Mood{Hush: true})
 		must(s.t, s.proxy.Refuse(false))

@@ -82,9 +82,17 @@ type item struct {
 	Bad     bool // a cluster that validation refuses
 }
 
-// message makes the resource. Its text begins with the revision.
+// version is of this state, and of what is bad instead.
+func (i item) version() string {
+	if i.Bad {
+		return fmt.Sprint(i.Rev, "bad")
+	}
+	return fmt.Sprint(i.Rev)
+}
+
+// message makes the resource. Its text begins with the revision; what is bad has none.
 func (i item) message() proto.Message {
-	m := kinds[i.Kind].make(i.Name, fmt.Sprintf("%d-%s", i.Rev, strings.Repeat("x", i.Size)))
+	m := kinds[i.Kind].make(i.Name, i.version()+"-"+strings.Repeat("x", i.Size))
 	if c, ok := m.(*clusterv3.Cluster); ok && i.Bad {
 		c.ConnectTimeout = durationpb.New(-time.Second)
 	}

@@ -26,7 +26,7 @@ func (w *world) use() (u use) {
 	for _, s := range w.sites {
 		u.files -= 2 * s.proxy.Connections()
 		if w.program != nil {
-			u.streams += w.program.streamsAt(s.truth.uri)
+			u.streams += w.program.streamsAt(s.uri)
 		}
 	}
 	// Those that run nothing of the harness.

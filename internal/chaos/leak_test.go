@@ -88,7 +88,7 @@ func (s *site) comeAndGo(streams int64, do func(*site)) {
 		s.sleep(100 * time.Millisecond)
 	}
 	s.catchUp()
-	s.settle()
+	s.settle(everywhere(s.index))
 }
 
 // left is the least of some measurements: what was closed last takes a while to be gone.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // model knows what the servers say, and judges by it what the client tells. Safe for concurrent use.
@@ -15,16 +17,39 @@ type model struct {
 	log *journal
 
 	mu       sync.Mutex
-	truths   []*truth          // of the servers in order of priority
-	said     []*fact           // by revision: whose it is
-	active   int               // whose word counts at rest, or one before it that answers again; nobody if none can be reached
-	recalled bool              // nobody can, and a store has all that the first had said
-	subs     map[*sub]struct{} // that were not stopped
+	truths   []*truth     // of the servers in order of priority
+	said     []*fact      // by revision: whose it is
+	active   [sources]int // whose word counts at rest, or one before it that answers again; nobody if none can be reached
+	recalled bool         // nobody can, and a store has all that the first had said
+	calls    [sources]int // of handlers so far, by source: each has one at a time
 	faults   []string
 }
 
 // nobody is who is active when no server can be reached.
 const nobody = -1
+
+// source is the servers that may say a name, in order of priority. Of names of the authority they are all servers
+// but the first, if there are others.
+type source int
+
+const (
+	ofPlain source = iota
+	ofAuthority
+	sources
+)
+
+func sourceOf(name string) source {
+	if xdstp.IsXDSTP(name) {
+		return ofAuthority
+	}
+	return ofPlain
+}
+
+// first is the first server of a source.
+func (m *model) first(from source) int { return min(int(from), m.spares) }
+
+// everywhere is a server that is the active one of all sources.
+func everywhere(server int) [sources]int { return [sources]int{server, server} }
 
 // largeResource is more than grpc writes at once.
 const largeResource = 40_000
@@ -37,7 +62,7 @@ const servers = 3
 
 // truth is what one server says.
 type truth struct {
-	index int
+	index int    // in order of priority
 	uri   string // that events name
 	facts map[string]*fact
 	order []*fact // so that choices follow from the seed
@@ -48,18 +73,19 @@ type truth struct {
 type fact struct {
 	item
 	by     *truth
+	number int  // in its name
 	stayed bool // it is there, and was since all watches were last right
 }
 
 // newModel makes a model of a world's servers.
 func newModel(v variant, log *journal) *model {
-	m := &model{variant: v, log: log, subs: map[*sub]struct{}{}}
+	m := &model{variant: v, log: log}
 	for i := range 1 + v.spares {
 		h := &truth{index: i, facts: map[string]*fact{}}
 		for k, kind := range kinds {
 			for n := range names {
 				for _, name := range []string{kind.name(n), kind.member(n)} {
-					f := &fact{item: item{Kind: k, Name: name}, by: h}
+					f := &fact{item: item{Kind: k, Name: name}, by: h, number: n}
 					h.order, h.facts[name] = append(h.order, f), f
 				}
 			}
@@ -69,8 +95,11 @@ func newModel(v variant, log *journal) *model {
 	return m
 }
 
-// edit gives a server a new state, by an edit of each resource. What says true is said anew.
-func (m *model) edit(h *truth, each func(f *fact) bool) {
+// edit is what becomes of a fact. If it says true, that is a new state.
+type edit func(*fact) bool
+
+// edit gives a server new states of its resources.
+func (m *model) edit(h *truth, each edit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range h.order {
@@ -81,17 +110,17 @@ func (m *model) edit(h *truth, each func(f *fact) bool) {
 	}
 }
 
-// change touches each resource with a probability: it then comes, changes or goes. Servers in
+// changed touches each resource with a probability: it then comes, changes or goes. Servers in
 // state of the world cannot say of other types than listeners and clusters that a resource went,
 // so there those stay (xDS protocol, "Deleting Resources").
-func (m *model) change(h *truth, rng *rand.Rand, touch float64) {
-	m.edit(h, func(f *fact) bool {
+func (m *model) changed(rng *rand.Rand, touch float64) edit {
+	return func(f *fact) bool {
 		if rng.Float64() >= touch {
 			return false
 		}
 		f.Size = 0
 		if f.Present && (m.delta || kinds[f.Kind].typ.FullState()) && rng.IntN(3) == 0 {
-			f.Present, f.stayed, f.Bad = false, false, false
+			f.Present, f.stayed = false, false
 			return false
 		}
 		f.Present = true
@@ -99,26 +128,34 @@ func (m *model) change(h *truth, rng *rand.Rand, touch float64) {
 			f.Size = largeResource
 		}
 		return true
-	})
+	}
 }
 
-// refresh changes every resource that is there and leaves the others absent.
-func (m *model) refresh(h *truth) { m.edit(h, func(f *fact) bool { return f.Present }) }
+// refreshed changes every resource that is there and leaves the others absent.
+func refreshed(f *fact) bool { return f.Present }
 
-// slim takes the padding off; the next refresh tells.
-func (m *model) slim(h *truth) {
-	m.edit(h, func(f *fact) bool { f.Size = 0; return false })
+// completed has everything be there.
+func completed(f *fact) bool {
+	f.Present = true
+	return true
 }
 
-// spoil makes some clusters that are there bad, or all good again.
-func (m *model) spoil(h *truth, rng *rand.Rand, bad bool) {
-	m.edit(h, func(f *fact) bool {
-		if kinds[f.Kind].label != "cds" || !f.Present || f.Bad == bad || bad && rng.IntN(2) == 0 {
-			return false
-		}
-		f.Bad = bad
-		return true
-	})
+// slimmed is refreshed, without padding.
+func slimmed(f *fact) bool {
+	f.Size = 0
+	return f.Present
+}
+
+// spoiled makes the clusters bad whose number is odd; what they were stays the last good state of them.
+func spoiled(f *fact) bool {
+	f.Bad = kinds[f.Kind].label == "cds" && f.number%2 == 1
+	return false
+}
+
+// restored makes all good again, as they were.
+func restored(f *fact) bool {
+	f.Bad = false
+	return false
 }
 
 // items is what a server is to serve.
@@ -162,19 +199,21 @@ func (m *model) lackedBy(err error, name string) bool {
 }
 
 // use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
-func (m *model) use(server int, recalled bool) {
+func (m *model) use(active [sources]int, recalled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.active, m.recalled = server, recalled
+	m.active, m.recalled = active, recalled
 }
 
-// settle notes that everything is right, by the word of the server that is used.
+// settle notes that everything is right, by the word of the servers that are used.
 func (m *model) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.active != nobody {
-		for _, f := range m.truths[m.active].order {
-			f.stayed = f.Present
+	for _, h := range m.truths {
+		for _, f := range h.order {
+			if m.active[sourceOf(f.Name)] == h.index {
+				f.stayed = f.Present
+			}
 		}
 	}
 }

@@ -25,14 +25,13 @@ type program struct {
 	model   *model
 	number  int          // of subscriptions so far
 	came    atomic.Int64 // streams that came up
+	refused atomic.Int64 // resources that were not valid
 	lookups sync.WaitGroup
 
 	// Of the client that lives.
 	client   *client.Client // nil once it is closed
-	subs     []*sub         // those that live, but for probes
-	probes   []*sub
-	lookedUp map[string]bool // what lookups may keep, each with its kind
-	standing map[string]int  // streams that are up, by server; guarded by the model's mutex
+	subs     []*sub         // those that live
+	standing map[string]int // streams that are up, by server; guarded by the model's mutex
 }
 
 // linger is how long the client keeps a stream on which nothing is watched.
@@ -46,7 +45,8 @@ const most = 30
 func newProgram(t testing.TB, config client.Config, m *model) *program {
 	p := &program{t: t, model: m}
 	config.Logger = slog.New(slog.NewTextHandler(m.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	config.Linger = linger
+	config.Linger, config.GetIdle = linger, linger
+	config.Metrics = &client.Metrics{ResourceUpdatesInvalid: func(n client.UpdateCount) { p.refused.Add(int64(n.Resources)) }}
 	config.Backoff = func() backoff.BackOff {
 		return backoff.NewExponentialBackOff(
 			backoff.WithInitialInterval(5*time.Millisecond),
@@ -71,8 +71,8 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 }
 
 func (p *program) open() {
-	p.subs, p.probes = nil, nil
-	p.lookedUp, p.standing = map[string]bool{}, map[string]int{}
+	p.subs = nil
+	p.standing = map[string]int{}
 	var err error
 	p.client, err = client.New(p.config)
 	must(p.t, err)
@@ -83,9 +83,6 @@ func (p *program) close() {
 	if p.client == nil {
 		return
 	}
-	p.model.mu.Lock()
-	clear(p.model.subs)
-	p.model.mu.Unlock()
 	err := p.client.Close()
 	<-p.client.Done()
 	p.lookups.Wait()
@@ -112,13 +109,13 @@ func (p *program) streamsAt(uri string) int {
 
 // step changes one thing.
 func (p *program) step(rng *rand.Rand) {
-	k := rng.IntN(len(kinds))
+	k, full := rng.IntN(len(kinds)), len(p.some(every)) >= most
 	switch n := rng.IntN(20); {
-	case n < 8 && len(p.subs) < most:
+	case n < 8 && !full:
 		p.subscribe(watch, k, p.name(rng, k))
-	case n < 10 && len(p.subs) < most:
+	case n < 10 && !full:
 		p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
-	case n < 11 && len(p.subs) < most:
+	case n < 11 && !full:
 		all := "*"
 		if rng.IntN(2) == 0 || !kinds[k].typ.FullState() {
 			all = kinds[k].glob()
@@ -130,13 +127,19 @@ func (p *program) step(rng *rand.Rand) {
 		p.lookup(k, p.name(rng, k))
 	case n == 15:
 		p.client.ResetBackoff()
-	case len(p.subs) > 0:
-		i := rng.IntN(len(p.subs))
-		s := p.subs[i]
-		p.subs = slices.Delete(p.subs, i, i+1)
-		p.end(s)
+	default:
+		if subs := p.some(every); len(subs) > 0 {
+			p.end(subs[rng.IntN(len(subs))])
+		}
 	}
 }
+
+// some are the subscriptions of some kind that are no probes.
+func (p *program) some(which func(*sub) bool) []*sub {
+	return slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.probe || !which(s) })
+}
+
+func every(*sub) bool { return true }
 
 func (p *program) name(rng *rand.Rand, k int) string {
 	if n := rng.IntN(names); rng.IntN(2) == 0 {
@@ -146,17 +149,18 @@ func (p *program) name(rng *rand.Rand, k int) string {
 	}
 }
 
-// subscribe begins a subscription. It is on the books before it can be told anything.
-func (p *program) subscribe(f form, k int, names ...string) {
+// subscribe begins a subscription.
+func (p *program) subscribe(f form, k int, names ...string) *sub {
 	p.number++
 	s := newSub(p.model, p.number, f, k, names)
-	p.model.mu.Lock()
-	p.model.subs[s] = struct{}{}
-	p.model.mu.Unlock()
 	p.subs = append(p.subs, s)
 	p.model.log.Printf("%v: %q", s, names)
 	typ := kinds[k].typ
-	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
+	hear := func(b client.Batch[any]) {
+		if len(b.Events) > 0 {
+			s.hear(b.Events...)
+		}
+	}
 	var err error
 	switch f {
 	case watch:
@@ -169,11 +173,12 @@ func (p *program) subscribe(f form, k int, names ...string) {
 		}
 	}
 	must(p.t, err)
+	return s
 }
 
 // changeSet adds a name to a set, or takes one out.
 func (p *program) changeSet(rng *rand.Rand) {
-	sets := slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.form != set })
+	sets := p.some(func(s *sub) bool { return s.form == set })
 	if len(sets) == 0 {
 		return
 	}
@@ -201,7 +206,6 @@ const lookupPatience = 3 * time.Second
 
 // lookup looks a resource up in a goroutine of its own.
 func (p *program) lookup(k int, name string) {
-	p.lookedUp[asked(k, name)] = true
 	p.lookups.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 		defer cancel()
@@ -221,30 +225,32 @@ func (p *program) lookup(k int, name string) {
 // stopAll ends all subscriptions. The client then lets its streams and connections go,
 // unless there is a lookup.
 func (p *program) stopAll() {
-	for _, s := range slices.Concat(p.subs, p.probes) {
-		p.end(s)
+	for len(p.subs) > 0 {
+		p.end(p.subs[0])
 	}
-	p.subs, p.probes = nil, nil
 }
 
 func (p *program) end(s *sub) {
-	p.model.mu.Lock()
-	delete(p.model.subs, s)
-	p.model.mu.Unlock()
 	p.model.log.Printf("%v stops", s)
 	s.on.Stop()
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	calls := p.model.calls
+	s.stopped = &calls
+	p.subs = slices.DeleteFunc(p.subs, func(other *sub) bool { return other == s })
 }
 
 // probe watches something of each type that no server has and nobody watched before: so
 // something is lacking, wherever the client is. What was watched so before is done with.
 func (p *program) probe() {
-	others, before := len(p.subs), p.probes
+	before := slices.Clone(p.subs)
 	for k, kind := range kinds {
-		p.subscribe(watch, k, kind.name(names+p.number))
-		p.subscribe(watch, k, kind.member(names+p.number))
+		p.subscribe(watch, k, kind.name(names+p.number)).probe = true
+		p.subscribe(watch, k, kind.member(names+p.number)).probe = true
 	}
-	p.subs, p.probes = p.subs[:others], slices.Clone(p.subs[others:])
 	for _, s := range before {
-		p.end(s)
+		if s.probe {
+			p.end(s)
+		}
 	}
 }

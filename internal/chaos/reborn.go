@@ -65,11 +65,11 @@ const storeTime = 4 * time.Second
 func reborn(s *site) {
 	how := damage(s.turn.n)
 	must(s.t, s.proxy.Refuse(false))
-	s.settle()
+	s.settle(everywhere(s.index))
 	time.Sleep(storeTime)
 	s.change(0.5)
 	if how == whole {
-		s.settle()
+		s.settle(everywhere(s.index))
 		time.Sleep(resourceTimeout + storeTime)
 	} else { // saves begin two seconds after a change
 		time.Sleep(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
@@ -78,15 +78,15 @@ func reborn(s *site) {
 	kept := s.nextStore(how)
 	must(s.t, s.proxy.Refuse(true))
 	cut(s)
-	s.model.use(nobody, how == whole)
+	s.model.use(everywhere(nobody), how == whole)
 	s.program.restart(kept)
-	s.await(false)
+	s.await()
 }
 
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was
 // known a store.
 func (p *program) restart(kept *store.Directory) {
-	subs := p.subs
+	subs := p.some(every)
 	p.close()
 	p.config.Store = kept
 	p.open()

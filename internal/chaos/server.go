@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/rpc"
 	"os"
@@ -146,7 +145,7 @@ func (h *host) Set(to []item, _ none) error {
 	var there []*discoveryv3.Resource
 	for _, i := range to {
 		if i.Present {
-			there = append(there, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message()))
+			there = append(there, testutil.Wrapped(i.Name, i.version(), i.message()))
 		} else {
 			h.store.Remove(kinds[i.Kind].typ.TypeURL(), i.Name)
 		}
@@ -174,6 +173,7 @@ func (h *host) Noise(_ int, _ none) error {
 type Asked struct {
 	Names   []string // that are subscribed to, each with its kind; sorted
 	Settled bool     // all that is subscribed to was sent and answered
+	NACKs   int
 }
 
 // Asked tells what is asked for.
@@ -186,7 +186,7 @@ func (h *host) Asked(_ int, a *Asked) error {
 	slices.Sort(a.Names)
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	a.Settled = h.store.Settle(now) == nil
+	a.Settled, a.NACKs = h.store.Settle(now) == nil, h.store.Counters().NACKs
 	return nil
 }
 

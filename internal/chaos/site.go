@@ -18,8 +18,7 @@ import (
 // site is a server, what it says, and the way to it.
 type site struct {
 	*world
-	index  int // its place in the order of priority
-	truth  *truth
+	*truth
 	orders *rpc.Client        // of the server's host
 	child  *exec.Cmd          // the server's process; nil in memory
 	memory *host              // the server in memory; nil in a process
@@ -34,7 +33,7 @@ type site struct {
 
 // build starts the server and what stands before it.
 func (s *site) build() {
-	s.model.change(s.truth, s.rng, 0.7)
+	s.model.edit(s.truth, s.model.changed(s.rng, 0.7))
 	if s.variant.via == viaMemory {
 		s.memory = &host{}
 		ours, its := net.Pipe()
@@ -133,17 +132,14 @@ func (s *site) publish() {
 	}
 }
 
-// change changes some resources at the server, or what it will say when it is back.
-func (s *site) change(touch float64) {
-	s.model.change(s.truth, s.rng, touch)
+// edit changes resources at the server, or what it will say when it is back.
+func (s *site) edit(each edit) {
+	s.model.edit(s.truth, each)
 	s.publish()
 }
 
-// refresh changes all resources at the server.
-func (s *site) refresh() {
-	s.model.refresh(s.truth)
-	s.publish()
-}
+// change touches some of them, or with 1 all.
+func (s *site) change(touch float64) { s.edit(s.model.changed(s.rng, touch)) }
 
 // reach is how a program reaches the server.
 func (s *site) reach() bootstrap.ManagementServer {

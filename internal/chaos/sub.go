@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -10,14 +11,16 @@ import (
 
 // sub is a subscription of the program. What handlers look at is guarded by the model's mutex.
 type sub struct {
-	model *model
-	id    int
-	form  form
-	kind  int
-	all   string // of a collection: "*" or a glob
-	on    interface{ Stop() }
-	set   *client.Set      // the same, if it is a set
-	told  map[string]*told // of each name that is subscribed to, all among them, and of each member
+	model   *model
+	id      int
+	form    form
+	kind    int
+	all     string // of a collection: "*" or a glob
+	probe   bool   // see program.probe
+	on      interface{ Stop() }
+	set     *client.Set      // the same, if it is a set
+	told    map[string]*told // of each name that is subscribed to, all among them, and of each member
+	stopped *[sources]int    // the model's calls when Stop had returned; nil before
 }
 
 // form is how the program subscribes.
@@ -75,15 +78,27 @@ func (k known) String() string {
 	return [...]string{"nothing", "a value", "an absence", "a failure"}[k]
 }
 
-// hear takes events from the client.
+// slowness is how long the handlers of some subscriptions take, so that events wait when others are stopped.
+const slowness = time.Millisecond
+
+// hear takes events from the client, all of one source.
 func (s *sub) hear(evs ...client.Event[any]) {
-	s.model.mu.Lock()
-	defer s.model.mu.Unlock()
-	for _, ev := range evs {
-		if _, on := s.model.subs[s]; !on {
-			return // it was stopped while the handler was being called
+	if s.id%3 == 0 {
+		time.Sleep(slowness)
+	}
+	m := s.model
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := sourceOf(evs[0].Name)
+	m.calls[from]++
+	if s.stopped != nil {
+		if m.calls[from] > s.stopped[from]+1 { // the first may have been running, and no other beside it
+			m.faultLocked("%v was told of %q after it was stopped", s, evs[0].Name)
 		}
-		s.model.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+		return
+	}
+	for _, ev := range evs {
+		m.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
 		if s.told[ev.Name] == nil && s.covers(ev.Name) {
 			s.told[ev.Name] = &told{}
 		}
@@ -119,6 +134,9 @@ func (s *sub) judge(t *told, ev client.Event[any]) {
 		}
 		t.trouble = ev.Err
 	case client.EventRecovered:
+		if t.trouble == nil {
+			m.faultLocked("%v was told that %q has recovered, and nothing was wrong", s, ev.Name)
+		}
 		t.trouble = nil
 	}
 }

@@ -45,8 +45,8 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	if v.via != viaMemory {
 		w.files = newPKI(t)
 	}
-	for i, h := range w.model.truths {
-		s := &site{world: w, index: i, truth: h}
+	for _, h := range w.model.truths {
+		s := &site{world: w, truth: h}
 		w.sites = append(w.sites, s)
 		s.build()
 	}
@@ -73,13 +73,13 @@ func (w *world) config() client.Config {
 	var inMemory []*testutil.Server
 	for _, s := range w.sites {
 		server := s.reach()
-		s.truth.uri = server.URI
+		s.uri = server.URI
 		b.Servers = append(b.Servers, server)
 		if s.memory != nil {
 			inMemory = append(inMemory, s.memory.server)
 		}
 	}
-	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers}}
+	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers[w.model.first(ofAuthority):]}}
 	if len(inMemory) > 0 {
 		c.GRPC.KeepaliveTime = -1
 		c.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
@@ -134,6 +134,19 @@ func (w *world) round(from []fault) {
 	w.rest()
 }
 
+// unbroken is the first server of each source at which there is no fault.
+func (w *world) unbroken() [sources]int {
+	active := everywhere(nobody)
+	for from := range sources {
+		for i := len(w.sites) - 1; i >= w.model.first(from); i-- {
+			if w.sites[i].turn == nil {
+				active[from] = i
+			}
+		}
+	}
+	return active
+}
+
 // broken are the servers at which a fault lasts.
 func (w *world) broken() []*site {
 	return slices.DeleteFunc(slices.Clone(w.sites), func(s *site) bool { return s.turn == nil })
@@ -145,43 +158,43 @@ func (w *world) allOut() bool {
 	return len(broken) > 0 && !slices.ContainsFunc(broken, func(s *site) bool { return !s.turn.out })
 }
 
-// rest sees that the program knows what the first server says that can be reached, and that
+// rest sees that the program knows what the first server of each source says that can be reached, and that
 // all servers are asked for what they should be.
 func (w *world) rest() {
 	w.program.probe()
-	first := slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
-	w.log.Printf("rest: server %d is active", first)
-	if first == nobody {
-		w.model.use(nobody, false)
-		w.await(false)
+	active := w.unbroken()
+	w.log.Printf("rest: servers %d are active", active)
+	w.settle(active)
+	if active == everywhere(nobody) {
 		return
 	}
-	active := w.sites[first]
-	active.settle()
 	for _, s := range w.sites {
 		if s.deaf {
 			s.deaf = s.turn != nil // what is silenced later lasts too
 			s.proxy.Cut()
 		}
 	}
-	if err := eventually(patience, func() error { return w.checkRequests(active.index) }); err != nil {
-		w.t.Fatalf("while server %d is active: %v", active.index, err)
+	if err := eventually(patience, func() error { return w.checkRequests() }); err != nil {
+		w.t.Fatalf("while servers %d are active: %v", active, err)
 	}
-	active.settle()
+	w.settle(active)
 }
 
-// settle waits until every watch is right by the word of this server, has it change everything,
+// settle waits until every watch is right by the word of the active servers, has them change everything,
 // and waits again: so it is seen that every subscription stands. It then notes what is known.
-func (s *site) settle() {
-	s.t.Helper()
-	s.model.use(s.index, false)
-	s.await(false)
-	s.log.Printf("everything changes")
-	s.refresh()
-	s.await(true)
-	must(s.t, s.program.checkDump())
-	s.model.settle()
-	s.log.Printf("settled")
+func (w *world) settle(active [sources]int) {
+	w.t.Helper()
+	w.model.use(active, false)
+	w.await()
+	w.log.Printf("everything changes")
+	for _, s := range w.sites {
+		if slices.Contains(active[:], s.index) {
+			s.edit(refreshed)
+		}
+	}
+	w.await()
+	w.model.settle()
+	w.log.Printf("settled")
 }
 
 // patience is how long the program may take to know what the server says, once nothing
@@ -189,9 +202,9 @@ func (s *site) settle() {
 const patience = 40 * time.Second
 
 // await waits until every watch is right.
-func (w *world) await(calm bool) {
+func (w *world) await() {
 	w.t.Helper()
-	must(w.t, eventually(patience, func() error { return w.model.checkEvents(calm) }))
+	must(w.t, eventually(patience, func() error { return w.program.check(false) }))
 }
 
 // eventually waits until a check finds nothing, and else returns what it found last.
