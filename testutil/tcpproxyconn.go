@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -61,70 +62,54 @@ func (c *proxyConn) join(server net.Conn) bool {
 	return true
 }
 
-// chunk is a piece of what one side said and when to pass it on; without bytes, its end.
-type chunk struct {
-	data []byte
-	due  time.Time
-}
-
-// forward passes on what src says until its end. A goroutine of its own writes, so that
-// a delay holds back the arrival and not the reading.
+// forward passes on what src says until its end, each piece when it is due, so that a delay holds back the arrival
+// and not the reading.
 func (c *proxyConn) forward(dst, src net.Conn) {
-	const readAhead = 1024 // chunks on their way
-	chunks := make(chan chunk, readAhead)
+	const readAhead = 1024 // pieces on their way
 	var wg sync.WaitGroup
-	wg.Go(func() { c.write(dst, chunks) })
 	defer wg.Wait()
-	defer close(chunks)
+	ahead := make(chan struct{}, readAhead)
+	last := make(chan struct{}) // closed when all that was read has been passed on
+	close(last)
 	for buf := make([]byte, 32<<10); ; {
 		n, err := src.Read(buf)
-		if c.silent.Load() {
+		switch {
+		case c.silent.Load():
 			c.drain(src)
 			return
-		}
-		due := time.Now().Add(time.Duration(c.delay.Load()))
-		if n > 0 && !c.push(chunks, chunk{append([]byte(nil), buf[:n]...), due}) {
-			return
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			c.push(chunks, chunk{nil, due})
-			return
-		case err != nil: // a reset, which does not wait for its turn
+		case err != nil && !errors.Is(err, io.EOF): // a reset, which does not wait for its turn
 			c.close(true)
 			return
 		}
-	}
-}
-
-func (c *proxyConn) push(chunks chan<- chunk, k chunk) bool {
-	select {
-	case chunks <- k:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
-}
-
-// write passes chunks on when they are due. It ends with the channel or the connection;
-// where dst takes no more, it ends the connection.
-func (c *proxyConn) write(dst net.Conn, chunks <-chan chunk) {
-	for k := range chunks {
-		select {
-		case <-time.After(time.Until(k.due)):
-		case <-c.ctx.Done():
+		piece, delay, before, done := bytes.Clone(buf[:n]), c.delay.Load(), last, make(chan struct{})
+		last = done
+		ahead <- struct{}{}
+		wg.Go(func() {
+			defer close(done)
+			defer func() { <-ahead }()
+			select {
+			case <-time.After(time.Duration(delay)):
+				<-before
+				c.pass(dst, piece)
+			case <-c.ctx.Done():
+			}
+		})
+		if err != nil {
 			return
 		}
-		if c.silent.Load() {
-			continue
-		}
-		if k.data == nil {
-			dst.(interface{ CloseWrite() error }).CloseWrite()
-			continue
-		}
-		if _, err := dst.Write(k.data); err != nil {
+	}
+}
+
+// pass writes a piece of what the other side said; without bytes, its end. Where dst takes no more, it ends the
+// connection.
+func (c *proxyConn) pass(dst net.Conn, piece []byte) {
+	switch {
+	case c.silent.Load():
+	case len(piece) == 0:
+		dst.(interface{ CloseWrite() error }).CloseWrite()
+	default:
+		if _, err := dst.Write(piece); err != nil {
 			c.close(false)
-			return
 		}
 	}
 }
