@@ -25,20 +25,10 @@ type interest struct {
 	nonce      string              // of the newest response; empty before the first
 }
 
-// holding is a name that there is to the client's knowledge. It is told anew if neither version nor item
-// is set.
+// holding is a name that there is to the client's knowledge.
 type holding struct {
 	label
-	version string // of a resource that the client brought from elsewhere
-	item    *item  // that it was sent
-}
-
-// is says whether the client needs nothing but what it holds.
-func (h holding) is(it *item) bool {
-	if h.item == nil {
-		return h.version == it.full.GetVersion()
-	}
-	return h.item.sameAs(it)
+	item *item // that the client has; nil if it is to be told anew
 }
 
 func newInterest(typeURL string, h *shelf, delta bool) *interest {
@@ -168,9 +158,14 @@ func (i *interest) requestDelta(r *Request, names []label) {
 	}
 	for name, version := range r.Delta.GetInitialResourceVersions() {
 		l := newLabel(name)
-		if it := i.shelf.find(l.key); i.covers(l) || it != nil && i.wants(it) {
-			i.known[l.key] = holding{label: l, version: version}
+		it := i.shelf.find(l.key)
+		if !i.covers(l) && (it == nil || !i.wants(it)) {
+			continue
 		}
+		if it != nil && it.full.GetVersion() != version {
+			it = nil
+		}
+		i.known[l.key] = holding{l, it}
 	}
 }
 
@@ -205,9 +200,9 @@ func (i *interest) difference() (due []*item, gone []string) {
 			there[l.key] = true
 		}
 		there[it.glob] = true
-		if h, ok := i.known[it.key]; !ok || !h.is(it) {
+		if has := i.known[it.key].item; has == nil || !has.sameAs(it) {
 			due = append(due, it)
-			i.known[it.key] = holding{label: it.label, item: it}
+			i.known[it.key] = holding{it.label, it}
 		}
 	}
 	for key, h := range i.known {
