@@ -87,6 +87,7 @@ func TestChaos(t *testing.T) {
 	parts := []string{
 		"-seed 1 -worlds 3 -rounds 2",
 		"-seed 21 -worlds 1 -rounds 1 -only half-open",
+		"-seed 5 -worlds 2 -rounds 2 -only rejected",
 		"-fallback -seed 3 -worlds 2 -rounds 1",
 	}
 	var wg sync.WaitGroup

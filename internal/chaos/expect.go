@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -25,13 +26,13 @@ func (s *sub) expectLocked(name string) holding {
 	f := m.truths[max(0, m.active[sourceOf(name)])].facts[name] // the store is of the first
 	switch {
 	case !m.reachableLocked(name) && (!m.recalled || f == nil):
-		return holding{known: failed}
+		return holding{kind: client.EventFailed}
 	case name == s.all:
-		return holding{known: value}
+		return holding{kind: client.EventUpdated}
 	case f != nil && f.Present:
-		return holding{known: value, rev: f.Rev, stale: m.recalled}
+		return holding{kind: client.EventUpdated, rev: f.Rev, stale: m.recalled}
 	}
-	return holding{known: absent}
+	return holding{kind: client.EventDoesNotExist}
 }
 
 // wrongLocked says what is wrong with what is known under a name; "" if nothing is. A value of another
@@ -41,9 +42,9 @@ func (s *sub) expectLocked(name string) holding {
 func (s *sub) wrongLocked(name string, h holding) string {
 	m, want := s.model, s.expectLocked(name)
 	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachableLocked(name) &&
-		h.known == value && m.said[h.rev].by.index != m.active[sourceOf(name)]
+		h.has() && m.said[h.rev].by.index != m.active[sourceOf(name)]
 	h.trouble = nil
-	if want.known == value && h != want || want.known == absent && h.known == value && !mixed {
+	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
 		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
 	}
 	return ""
@@ -56,7 +57,7 @@ func (s *sub) namesLocked() map[string]bool {
 		names[n] = true
 	}
 	for _, f := range s.model.truths[0].order {
-		if s.has(f) && s.expectLocked(f.Name).known == value {
+		if s.has(f) && s.expectLocked(f.Name).has() {
 			names[f.Name] = true
 		}
 	}
@@ -76,9 +77,9 @@ func (s *sub) differencesLocked() (out []string) {
 		}
 		reachable, asked := s.model.reachableLocked(name), s.all == "" || s.all == name
 		switch {
-		case !reachable && asked && h.known != absent && h.trouble == nil:
+		case !reachable && asked && h.kind != client.EventDoesNotExist && h.trouble == nil:
 			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
-		case reachable && h.known == value && h.trouble != nil:
+		case reachable && h.has() && h.trouble != nil:
 			out = append(out, fmt.Sprintf("%v: %q is still in trouble: %v", s, name, h.trouble))
 		}
 	}
@@ -132,7 +133,7 @@ func (p *program) dumpLocked() map[string]holding {
 			m.faultLocked("the client dumps revision %d of %q, which the server %s never said", rev, d.Name, d.Server)
 			continue
 		}
-		held[id] = holding{known: value, rev: rev, stale: d.Stale}
+		held[id] = holding{kind: client.EventUpdated, rev: rev, stale: d.Stale}
 	}
 	return held
 }

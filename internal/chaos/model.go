@@ -168,8 +168,8 @@ func (m *model) items(h *truth) (items []item) {
 	return items
 }
 
-// source finds the server that an event names.
-func (m *model) source(uri string) *truth {
+// truthOf finds the server that an event names.
+func (m *model) truthOf(uri string) *truth {
 	for _, h := range m.truths {
 		if h.uri == uri {
 			return h
@@ -180,14 +180,14 @@ func (m *model) source(uri string) *truth {
 
 // truthful says whether a revision is one that the server gave a resource.
 func (m *model) truthful(uri, name string, rev int) bool {
-	h := m.source(uri)
+	h := m.truthOf(uri)
 	return h != nil && rev >= 0 && rev < len(m.said) && m.said[rev] == h.facts[name]
 }
 
 // missed says whether a server that says that something does not exist has it, and had it since all
 // watches were last right: whoever is told so is told a lie.
 func (m *model) missed(uri, name string) bool {
-	h := m.source(uri)
+	h := m.truthOf(uri)
 	return h == nil || h.facts[name] != nil && h.facts[name].stayed
 }
 

@@ -54,28 +54,17 @@ type told struct {
 // holding is what is known of a resource: by a subscription, by the client, or by the model. A
 // collection that is complete has a value.
 type holding struct {
-	known   known
-	rev     int   // of a resource's value
-	stale   bool  // it is of the store, and no server has said it since
-	trouble error // the last ambient error, or why it failed; nil when it was cleared
+	kind    client.EventKind // updated, does-not-exist, failed, or 0 for nothing
+	rev     int              // of a resource's value
+	stale   bool             // it is of the store, and no server has said it since
+	trouble error            // the last ambient error, or why it failed; nil when it was cleared
 }
+
+// has says that there is a value.
+func (h holding) has() bool { return h.kind == client.EventUpdated }
 
 func (h holding) String() string {
-	return fmt.Sprintf("%v (revision %d, stale: %v)", h.known, h.rev, h.stale)
-}
-
-// known is what was last told.
-type known uint8
-
-const (
-	nothing known = iota
-	value
-	absent
-	failed
-)
-
-func (k known) String() string {
-	return [...]string{"nothing", "a value", "an absence", "a failure"}[k]
+	return fmt.Sprintf("%v (revision %d, stale: %v)", h.kind, h.rev, h.stale)
 }
 
 // slowness is how long the handlers of some subscriptions take, so that events wait when others are stopped.
@@ -102,34 +91,36 @@ func (s *sub) hear(evs ...client.Event[any]) {
 		if s.told[ev.Name] == nil && s.covers(ev.Name) {
 			s.told[ev.Name] = &told{}
 		}
-		switch t := s.told[ev.Name]; {
-		case t == nil: // it left the set while the handler was being called, or is none of "*"
-		case ev.Name == s.all:
-			s.judgeAll(t, ev)
-		default:
+		if t := s.told[ev.Name]; t != nil { // else it left the set while the handler was being called, or is none of "*"
 			s.judge(t, ev)
 		}
 	}
 }
 
-// judge takes what is told of a resource, and sees that it may be.
+// judge takes what is told of a resource, or of a collection as a whole, and sees that it may be.
 func (s *sub) judge(t *told, ev client.Event[any]) {
 	m := s.model
 	switch ev.Kind {
 	case client.EventUpdated:
 		s.updated(t, ev)
+	case client.EventSynced:
+		t.holding = holding{kind: client.EventUpdated} // trouble that goes on is told after it
 	case client.EventDoesNotExist:
-		if m.missed(ev.Server, ev.Name) {
-			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)
+		for _, f := range m.truths[0].order {
+			if (f.Name == ev.Name || ev.Name == s.all && s.has(f)) && m.missed(ev.Server, f.Name) {
+				m.faultLocked("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, f.Name)
+			}
 		}
-		t.holding = holding{known: absent}
+		if ev.Name != s.all { // which is complete without members too
+			t.holding = holding{kind: ev.Kind}
+		}
 	case client.EventFailed:
-		if t.known == value {
+		if t.has() {
 			m.faultLocked("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
-		t.holding = holding{known: failed, trouble: ev.Err}
+		t.holding = holding{kind: ev.Kind, trouble: ev.Err}
 	case client.EventAmbientError:
-		if t.known != value {
+		if !t.has() {
 			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
 		}
 		t.trouble = ev.Err
@@ -154,29 +145,11 @@ func (s *sub) updated(t *told, ev client.Event[any]) {
 		m.faultLocked("%v was told revision %d of %q after %d", s, rev, ev.Name, *newest)
 	}
 	*newest = rev
-	to := holding{known: value, rev: rev, stale: ev.Stale} // trouble that goes on is told after it
+	to := holding{kind: ev.Kind, rev: rev, stale: ev.Stale} // trouble that goes on is told after it
 	if t.holding == to {
 		m.faultLocked("%v was told revision %d of %q twice", s, rev, ev.Name)
 	}
 	t.holding = to
-}
-
-// judgeAll takes what is told of a collection as a whole.
-func (s *sub) judgeAll(t *told, ev client.Event[any]) {
-	switch ev.Kind {
-	case client.EventSynced:
-		t.holding = holding{known: value} // trouble that goes on is told after it
-	case client.EventDoesNotExist:
-		for _, f := range s.model.truths[0].order {
-			if s.has(f) && s.model.missed(ev.Server, f.Name) {
-				s.model.faultLocked("%v was told that there is nothing, and %s has %q", s, ev.Server, f.Name)
-			}
-		}
-	case client.EventUpdated:
-		s.model.faultLocked("%v was told a value of %q", s, ev.Name)
-	default: // or nil, since that is over
-		t.trouble = ev.Err
-	}
 }
 
 // covers says whether a name of the type is one of the collection. Watches of "*" also hear of
