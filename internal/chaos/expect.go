@@ -125,7 +125,10 @@ func (p *program) dumpLocked() map[string]holding {
 		}
 		held[id] = holding{}
 		v, err := d.Value()
-		if err != nil || v == nil || d.Status != "ACKED" {
+		if err != nil {
+			m.faultLocked("the client dumps %q: %v", id, err)
+		}
+		if v == nil || d.Status != "ACKED" {
 			continue
 		}
 		rev := kinds[kind].revision(v)

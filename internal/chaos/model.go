@@ -112,14 +112,15 @@ func (m *model) edit(h *truth, each edit) {
 
 // changed touches each resource with a probability: it then comes, changes or goes. Servers in
 // state of the world cannot say of other types than listeners and clusters that a resource went,
-// so there those stay (xDS protocol, "Deleting Resources").
+// so there those stay (xDS protocol, "Deleting Resources"). The first of each type is always there.
 func (m *model) changed(rng *rand.Rand, touch float64) edit {
 	return func(f *fact) bool {
-		if rng.Float64() >= touch {
+		first := f.number == 0
+		if rng.Float64() >= touch && (f.Present || !first) {
 			return false
 		}
 		f.Size = 0
-		if f.Present && (m.delta || kinds[f.Kind].typ.FullState()) && rng.IntN(3) == 0 {
+		if f.Present && !first && (m.delta || kinds[f.Kind].typ.FullState()) && rng.IntN(3) == 0 {
 			f.Present, f.stayed = false, false
 			return false
 		}

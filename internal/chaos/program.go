@@ -128,9 +128,7 @@ func (p *program) step(rng *rand.Rand) {
 	case n == 15:
 		p.client.ResetBackoff()
 	default:
-		if subs := p.some(every); len(subs) > 0 {
-			p.end(subs[rng.IntN(len(subs))])
-		}
+		p.endOne(rng)
 	}
 }
 
@@ -222,6 +220,25 @@ func (p *program) lookup(k int, name string) {
 	})
 }
 
+func (p *program) endOne(rng *rand.Rand) {
+	if subs := p.some(every); len(subs) > 0 {
+		p.end(subs[rng.IntN(len(subs))])
+	}
+}
+
+// endAmid ends one as soon as handlers are called: events then wait for it.
+func (p *program) endAmid(rng *rand.Rand) {
+	calls := func() [sources]int {
+		p.model.mu.Lock()
+		defer p.model.mu.Unlock()
+		return p.model.calls
+	}
+	for before, n := calls(), 0; calls() == before && n < 100; n++ {
+		time.Sleep(slowness / 10)
+	}
+	p.endOne(rng)
+}
+
 // stopAll ends all subscriptions. The client then lets its streams and connections go,
 // unless there is a lookup.
 func (p *program) stopAll() {
@@ -241,12 +258,15 @@ func (p *program) end(s *sub) {
 }
 
 // probe watches something of each type that no server has and nobody watched before: so
-// something is lacking, wherever the client is. What was watched so before is done with.
+// something is lacking, wherever the client is. It also watches what each has, so that each has something to say.
+// What was watched so before is done with.
 func (p *program) probe() {
 	before := slices.Clone(p.subs)
 	for k, kind := range kinds {
-		p.subscribe(watch, k, kind.name(names+p.number)).probe = true
-		p.subscribe(watch, k, kind.member(names+p.number)).probe = true
+		for _, n := range []int{0, names + p.number} {
+			p.subscribe(watch, k, kind.name(n)).probe = true
+			p.subscribe(watch, k, kind.member(n)).probe = true
+		}
 	}
 	for _, s := range before {
 		if s.probe {

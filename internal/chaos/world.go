@@ -177,6 +177,8 @@ func (w *world) rest() {
 	if err := eventually(patience, func() error { return w.checkRequests() }); err != nil {
 		w.t.Fatalf("while servers %d are active: %v", active, err)
 	}
+	w.refresh(active)
+	w.program.endAmid(w.rng)
 	w.settle(active)
 }
 
@@ -186,15 +188,20 @@ func (w *world) settle(active [sources]int) {
 	w.t.Helper()
 	w.model.use(active, false)
 	w.await()
+	w.refresh(active)
+	w.await()
+	w.model.settle()
+	w.log.Printf("settled")
+}
+
+// refresh has the active servers change everything.
+func (w *world) refresh(active [sources]int) {
 	w.log.Printf("everything changes")
 	for _, s := range w.sites {
 		if slices.Contains(active[:], s.index) {
 			s.edit(refreshed)
 		}
 	}
-	w.await()
-	w.model.settle()
-	w.log.Printf("settled")
 }
 
 // patience is how long the program may take to know what the server says, once nothing
