@@ -33,6 +33,10 @@
 //   - each of its responses is answered,
 //   - no server that is asked for nothing has a stream.
 //
+// The model has what each server says, and whose word counts; the program has its client and its subscriptions, each with
+// what it was told; a site has a server's process, the way to it and the fault that lasts there; the host, in that
+// process, has the store that serves and the server's mood. The world drives them.
+//
 // TestLives is what does all this, for as long as its flags say.
 package chaos
 

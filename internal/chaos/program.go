@@ -109,7 +109,7 @@ func (p *program) streamsAt(uri string) int {
 
 // step changes one thing.
 func (p *program) step(rng *rand.Rand) {
-	k, full := rng.IntN(len(kinds)), len(p.some(every)) >= most
+	k, full := rng.IntN(len(kinds)), len(p.lasting()) >= most
 	switch n := rng.IntN(20); {
 	case n < 8 && !full:
 		p.subscribe(watch, k, p.name(rng, k))
@@ -132,12 +132,10 @@ func (p *program) step(rng *rand.Rand) {
 	}
 }
 
-// some are the subscriptions of some kind that are no probes.
-func (p *program) some(which func(*sub) bool) []*sub {
-	return slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.probe || !which(s) })
+// lasting are the subscriptions that are no probes.
+func (p *program) lasting() []*sub {
+	return slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.probe })
 }
-
-func every(*sub) bool { return true }
 
 func (p *program) name(rng *rand.Rand, k int) string {
 	if n := rng.IntN(names); rng.IntN(2) == 0 {
@@ -176,7 +174,7 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 
 // changeSet adds a name to a set, or takes one out.
 func (p *program) changeSet(rng *rand.Rand) {
-	sets := p.some(func(s *sub) bool { return s.form == set })
+	sets := slices.DeleteFunc(p.lasting(), func(s *sub) bool { return s.form != set })
 	if len(sets) == 0 {
 		return
 	}
@@ -221,7 +219,7 @@ func (p *program) lookup(k int, name string) {
 }
 
 func (p *program) endOne(rng *rand.Rand) {
-	if subs := p.some(every); len(subs) > 0 {
+	if subs := p.lasting(); len(subs) > 0 {
 		p.end(subs[rng.IntN(len(subs))])
 	}
 }

@@ -86,7 +86,7 @@ func reborn(s *site) {
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was
 // known a store.
 func (p *program) restart(kept *store.Directory) {
-	subs := p.some(every)
+	subs := p.lasting()
 	p.close()
 	p.config.Store = kept
 	p.open()

@@ -67,7 +67,6 @@ type Serving struct {
 	TLS    string        // directory of ca.pem, cert.pem and key.pem, and a bearer token is asked for
 	Age    time.Duration // maximum connection age
 	Memory string        // the server's name in memory; else it listens on loopback TCP
-	First  []item        // what it serves at first
 }
 
 // Serve (re)starts the server, with an empty store of its own, and answers its address, which is a
@@ -77,9 +76,6 @@ func (h *host) Serve(how Serving, addr *string) (err error) {
 		h.server.Close()
 	}
 	*h = host{store: testutil.NewStore(), wires: new(sync.Map), token: how.TLS != ""}
-	if err = h.Set(how.First, nil); err != nil {
-		return err
-	}
 	opts := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.store.Serve()}
 	if how.Memory != "" { // in fake time, which a wire's mutex might hold up
 		h.server = testutil.NewServer(append(opts, testutil.Named(how.Memory))...)

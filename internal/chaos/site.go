@@ -98,7 +98,7 @@ func (s *site) signal(sig syscall.Signal) { must(s.t, s.child.Process.Signal(sig
 // serve has the server serve, anew if it does already, at a new port. It ends each connection at
 // some age; 0 is never.
 func (s *site) serve(age time.Duration) {
-	how := Serving{Age: age, First: s.model.items(s.truth)}
+	how := Serving{Age: age}
 	if s.variant.tls {
 		how.TLS = s.files.serverDir()
 	}
@@ -108,6 +108,7 @@ func (s *site) serve(age time.Duration) {
 	var addr string
 	must(s.t, s.orders.Call("host.Serve", how, &addr))
 	s.away = false
+	s.publish()
 	if s.proxy != nil {
 		s.proxy.SetTarget(addr)
 	}
