@@ -30,7 +30,8 @@ type ManagementConfig struct {
 	Ordered bool
 	// TLS makes the server speak TLS. Nil is plain text.
 	TLS *tls.Config
-	// GRPC are more options of the grpc server, such as keepalive and maximum ages.
+	// GRPC are more options of the grpc server, such as keepalive and maximum ages. Interceptors see
+	// discovery messages, where those of a [Server] see bytes.
 	GRPC []grpc.ServerOption
 	// OnRequest, if set, is called for each request as it came from the wire, before the
 	// server sees it, one at a time for each stream. It must not stop the server.
