@@ -19,7 +19,7 @@ func (s *single) Tell(n *machine.Notice) bool {
 	if taken, wantsFlush := s.tell(n, s.view, s); taken {
 		return wantsFlush
 	}
-	return s.hear(s.client.roundOf(n))
+	return s.hear(s.client.event(n))
 }
 
 // TellAll implements engine.Crowd.
@@ -47,7 +47,7 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 			wantsFlush = s.Tell(n)
 		case s.alive():
 			at = s
-			s.handler.call(r)
+			s.handler.callNext(r)
 			at = nil
 			s.called()
 			s.answer.take(&s.client.answers, &r.event)
@@ -60,11 +60,11 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 func (s *single) Alive() bool { return s.alive() }
 
 // Hear implements [follow.Sink].
-func (s *single) Hear(t *follow.Told) bool { return s.hear(newRound(s.client.followed(t))) }
+func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
 
-func (s *single) hear(r *round) bool {
-	s.handle(func() { s.handler.call(r) })
-	s.answer.take(&s.client.answers, &r.event)
+func (s *single) hear(ev Event[any]) bool {
+	s.handle(func() { s.handler.call(ev) })
+	s.answer.take(&s.client.answers, &ev)
 	return false
 }
 
@@ -77,17 +77,11 @@ type round struct {
 	typed any // the event as the last handler took it: a pointer to an Event of its type
 }
 
-func newRound(ev Event[any]) *round {
-	r := &round{event: ev}
-	r.typed = &r.event
-	return r
-}
-
 func (c *Client) roundOf(n *machine.Notice) *round {
 	r, ok := n.Owner.(*round)
 	if !ok {
-		r = newRound(c.newEvent(n))
-		n.Owner = r
+		r = &round{event: c.newEvent(n)}
+		r.typed, n.Owner = &r.event, r
 	}
 	return r
 }
@@ -101,9 +95,16 @@ func (c *Client) event(n *machine.Notice) Event[any] {
 }
 
 // caller calls a handler of single events, whatever the type of its values is.
-type caller interface{ call(*round) }
+type caller interface {
+	// call is for an event that nobody else is told of: it costs no allocation.
+	call(Event[any])
+	// callNext is for the next watch of a round, which keeps the event as this one takes it.
+	callNext(*round)
+}
 
-func (h Handler[T]) call(r *round) {
+func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
+
+func (h Handler[T]) callNext(r *round) {
 	if ev, ok := r.typed.(*Event[T]); ok {
 		h(*ev)
 		return
