@@ -151,9 +151,10 @@ func (w *core) begin() error {
 
 // run starts subscriptions of the watch.
 func (w *core) run(xs ...*subscription) error {
-	ms := make([]*machine.Watch, len(xs))
-	for i, x := range xs {
-		ms[i] = &x.watch
+	var one [1]*machine.Watch // as mostly: on the stack
+	ms := one[:0]
+	for _, x := range xs {
+		ms = append(ms, &x.watch)
 	}
 	if !w.client.engine.Start(ms...) {
 		return ErrClosed // so the client ends what is on its books

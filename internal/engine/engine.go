@@ -7,6 +7,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,8 +165,13 @@ func New(c Config) *Engine {
 }
 
 // Start begins watches at one moment. The Owner of each is a [Sink], and that of its Type the
-// [resource.AnyType]. It says whether the engine still runs, which then owns the list.
-func (e *Engine) Start(ws ...*machine.Watch) bool { return e.post(ws) }
+// [resource.AnyType]. It says whether the engine still runs.
+func (e *Engine) Start(ws ...*machine.Watch) bool {
+	if len(ws) == 1 { // as mostly: the list is not kept
+		return e.post(ws[0])
+	}
+	return e.post(slices.Clone(ws))
+}
 
 // Extend adds servers and sources. Their indices follow those of the last ones. It says whether the engine
 // still runs.
@@ -320,6 +326,8 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		e.decoders.rest(msg.worker)
 		e.decodeMore()
 		events = append(events, msg.decoded)
+	case *machine.Watch:
+		events = append(events, e.start(msg))
 	case []*machine.Watch:
 		for _, w := range msg {
 			events = append(events, e.start(w))
