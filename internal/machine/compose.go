@@ -29,8 +29,8 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	if what == oweInterest && !changed && !l.owesNode() {
 		return nil
 	}
-	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. Who has claimed none is owed an answer, and so claims none
-	// later.
+	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. If the first request claimed no version, the server owes an
+	// answer, so later ones claim none either.
 	if l.firstResponse == 0 && (!l.requested || l.claimsHeld) {
 		l.version = l.versionToClaim()
 		l.resume, l.claimsHeld = l.version, l.version != ""

@@ -20,7 +20,7 @@ func (r *reader) conclude() {
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
 // holds.
 func (resp *response) membersGone(end statement) (all []statement) {
-	kind := statesBare
+	kind := statesNotFound
 	switch {
 	case end.reason() == 0 && !end.drops(resp.link):
 		return nil
@@ -130,4 +130,38 @@ func (resp *response) findCompleted() {
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.
 func (resp *response) isFirstStateOf(c *collection) bool {
 	return c.ownedBy(resp.link.stream) && c.wasSent() && !c.complete
+}
+
+// reason says why there is no such resource; 0 if the statement is another one.
+func (it statement) reason() Reason {
+	switch {
+	// DELTA-15: a listed removal counts for each type.
+	case it.kind == statesRemoved:
+		return ReasonRemoved
+	case it.kind == statesAbsent:
+		return ReasonAbsent
+	// DELTA-11: an entry without a body.
+	// ERR-6, ERR-7: NOT_FOUND is a removal.
+	case it.kind == statesNotFound, it.kind == statesError && it.err.Code == codeNotFound:
+		return ReasonNotFound
+	}
+	return 0
+}
+
+// drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
+func (it statement) drops(l *link) bool {
+	return it.kind == statesTwice && l.dropsRefused(it.sub) ||
+		it.kind == statesError && it.err.Code == codePermissionDenied && l.stream.FailOnDataErrors
+}
+
+// dropsRefused says whether the refusal of a resource takes what is held along.
+func (l *link) dropsRefused(sub *subscription) bool {
+	// ERR-3: a data error takes the value away.
+	return l.stream.FailOnDataErrors && !sub.isCollection()
+}
+
+// takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored
+// (gRFC A53).
+func (it statement) takesAway(l *link) bool {
+	return it.reason() != 0 && !l.keepsDeleted() || it.drops(l)
 }

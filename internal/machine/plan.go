@@ -57,9 +57,10 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	// DELTA-12: an entry without a body is a heartbeat.
 	case !e.HasBody && r.heartbeat(e.Resource, sub):
 		note(nil)
-	// DELTA-11: else in delta it says that the resource is gone, and in state of the world it is invalid.
+	// DELTA-11, DELTA-12: else in delta it says that the resource is gone, or that its alias is of nothing, and in state of
+	// the world it is invalid.
 	case !e.HasBody && r.link.stream.Delta:
-		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
+		r.statements = append(r.statements, statement{sub: sub, kind: statesNotFound})
 	case !e.HasBody:
 		refuse(errNoBody, 0)
 	case r.renews(e.index, sub):

@@ -73,45 +73,11 @@ const (
 	statesNothing     statementKind = iota
 	statesTwice                     // it is named more than once
 	statesError                     // there is an error for it, and nothing else
-	statesBare                      // it does not exist: an entry without a body
+	statesNotFound                  // it does not exist: an entry without a body, or the end of its collection
 	statesRemoved                   // it does not exist: delta's list
 	statesAbsent                    // it does not exist: a full state lacks it
 	statesUnconfirmed               // a full state leaves out what another server said
 )
-
-// reason says why there is no such resource; 0 if the statement is another one.
-func (it statement) reason() Reason {
-	switch {
-	// DELTA-15: of any type.
-	case it.kind == statesRemoved:
-		return ReasonRemoved
-	case it.kind == statesAbsent:
-		return ReasonAbsent
-	// DELTA-11: an entry without a body.
-	// ERR-6: NOT_FOUND is a removal.
-	case it.kind == statesBare, it.kind == statesError && it.err.Code == codeNotFound:
-		return ReasonNotFound
-	}
-	return 0
-}
-
-// drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
-func (it statement) drops(l *link) bool {
-	return it.kind == statesTwice && l.dropsRefused(it.sub) ||
-		it.kind == statesError && it.err.Code == codePermissionDenied && l.stream.FailOnDataErrors
-}
-
-// dropsRefused says whether the refusal of a resource takes what is held along.
-func (l *link) dropsRefused(sub *subscription) bool {
-	// ERR-3: a data error takes the value away.
-	return l.stream.FailOnDataErrors && !sub.isCollection()
-}
-
-// takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored
-// (gRFC A53).
-func (it statement) takesAway(l *link) bool {
-	return it.reason() != 0 && !l.keepsDeleted() || it.drops(l)
-}
 
 // hashOfEntry is of a payload and the metadata that may be refused with it. It tells the
 // bytes of a locator from the same bytes of a resource.

@@ -22,9 +22,8 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	switch {
 	case !l.stream.Delta:
 		l.owed = append(l.owed[:0], a)
-	// ACK-12: it is not answered.
+	// ACK-12: a delta response without a nonce is not answered: that would be taken for a change of interest.
 	case a.nonce == "":
-		// Without a nonce an answer would be taken for a change of interest.
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
@@ -108,6 +107,7 @@ func (l *link) owes() debt {
 // changing says whether the server knows less than what is wanted. While a stream lingers
 // nothing is said: either it ends, or all stays as it was.
 func (l *link) changing() bool {
+	// STREAM-6: nothing is said while the stream lingers.
 	if l.stream.watches == 0 {
 		return false
 	}

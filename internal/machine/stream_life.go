@@ -8,6 +8,7 @@ import (
 
 // ringDue does what time demands of a stream.
 func (m *Machine) ringDue(now time.Time, s *stream) {
+	// STREAM-6: it has lingered.
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
 		m.closeUnwanted(now, s)
 	}
