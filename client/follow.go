@@ -53,7 +53,7 @@ func (h host) Start(ws ...*machine.Watch) { h.client.engine.Start(ws...) }
 func (h host) Stop(w *machine.Watch)      { h.client.engine.Stop(w) }
 func (h host) Strict(server int) bool     { return h.client.server(server).Features.FailOnDataErrors }
 
-// wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.
+// wrongName says that what [view.aim] was given is at fault, and not the bootstrap.
 func wrongName(err error) bool {
 	_, bad := errors.AsType[*authority.NameError](err)
 	return bad || errors.Is(err, listing.ErrScheme)

@@ -81,7 +81,7 @@ func (c *Client) roundOf(n *machine.Notice) *round {
 	r, ok := n.Owner.(*round)
 	if !ok {
 		r = &round{event: c.newEvent(n)}
-		r.typed, n.Owner = &r.event, r
+		n.Owner = r
 	}
 	return r
 }
@@ -105,11 +105,13 @@ type caller interface {
 func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
 
 func (h Handler[T]) callNext(r *round) {
-	if ev, ok := r.typed.(*Event[T]); ok {
-		h(*ev)
-		return
+	ev, ok := any(&r.event).(*Event[T])
+	if !ok {
+		ev, ok = r.typed.(*Event[T])
 	}
-	typed := Typed[T](r.event)
-	r.typed = &typed
-	h(typed)
+	if !ok {
+		typed := Typed[T](r.event)
+		ev, r.typed = &typed, &typed
+	}
+	h(*ev)
 }

@@ -10,9 +10,7 @@ import (
 // BenchmarkTell tells ten thousand watches of one resource of one change of it.
 func BenchmarkTell(b *testing.B) {
 	v := &view{client: &Client{}}
-	r := &round{event: Event[any]{Kind: EventUpdated, Name: "a", Version: "1"}}
-	r.typed = &r.event
-	n := &machine.Notice{Owner: r}
+	n := &machine.Notice{Owner: &round{event: Event[any]{Kind: EventUpdated, Name: "a", Version: "1"}}}
 	letters, next := 0, new(int)
 	for range 10_000 {
 		s := &single{handler: Handler[any](func(ev Event[any]) { letters += len(ev.Name) })}

@@ -79,7 +79,8 @@ type Type[T any] struct {
 // may share the bytes, which nobody may change; several goroutines may call decode at once. If it
 // returns an error the client refuses the resource; the text goes into logs and to the server, so
 // it must quote nothing that is secret. The client reports a panic by its value's type and its
-// place. decode must return: other goroutines wait for it, and on one or two processors all.
+// place. decode must return: other goroutines wait for it, on one or two processors all, and handlers
+// where a watch came late.
 //
 // It panics if the URL is not TypePrefix and a name, if the number of the name field is invalid,
 // or if decode is nil: a program makes its types once, when it starts.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/engine"
 )
 
 // Defaults of Config.
@@ -234,9 +235,9 @@ func (v *View) locked(f func()) {
 func (v *View) apart(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			stack := debug.Stack()
+			err := &client.PanicError{Value: p}
 			slog.Error("a function of a view panicked; the view is over", "root", v.root.Name,
-				"error", &client.PanicError{Value: p, Stack: stack}, "stack", string(stack))
+				"error", engine.Cut(err.Error(), engine.MaxLogged), "stack", engine.Stack(debug.Stack()))
 		}
 	}()
 	f()

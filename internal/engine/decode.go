@@ -239,12 +239,7 @@ var exited = &machine.Fault{Kind: machine.FaultRejected, Err: errGoexit}
 
 // decodeHeld decodes what a notice holds for the watch that it is for, on the goroutine of a lane. It was accepted once,
 // but its decoder may have changed its mind.
-func (e *Engine) decodeHeld(n *machine.Notice) {
-	to := n.To
-	if len(to) == 0 {
-		to = n.All
-	}
-	w := to[0]
+func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 	if !w.Owner.(Sink).Alive() {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // server is not told before the last was heard, and only so many requests are traced.
 type lane struct {
 	number int
-	decode func(*machine.Notice) // what is held, for a watch that came late
+	decode func(*machine.Notice, *machine.Watch) // what is held, for a watch that came late
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -178,11 +178,11 @@ func (l *lane) tellAll(it *item) bool {
 			return false
 		}
 		n := &it.notices[l.notice]
-		if l.list == 0 && l.target == 0 {
-			l.begun.Add(1)
-		}
 		if n.Held {
 			l.decodeHeld(n)
+		}
+		if l.list == 0 && l.target == 0 {
+			l.begun.Add(1)
 		}
 		l.tell(n, it.of)
 		*n = machine.Notice{} // its value may be large
@@ -194,12 +194,16 @@ func (l *lane) tellAll(it *item) bool {
 
 // decodeHeld decodes what a notice holds, once for watches of one resource that came late together.
 func (l *lane) decodeHeld(n *machine.Notice) {
-	l.move(nil)
+	to := n.To
+	if len(to) == 0 {
+		to = n.All
+	}
+	l.move(to[0]) // whose decoder may block, as its handler may
 	if last := &l.held; last.Value != nil && len(n.Raw) > 0 && len(n.Raw) == len(last.Raw) && &n.Raw[0] == &last.Raw[0] {
 		n.Held, n.Value = false, last.Value
 		return
 	}
-	l.decode(n)
+	l.decode(n, to[0])
 	l.held = n.News
 }
 

@@ -8,8 +8,8 @@ import (
 
 // lanes are those of an engine.
 type lanes struct {
-	dispatch func(*lane)           // on a goroutine
-	decode   func(*machine.Notice) // of each
+	dispatch func(*lane)                           // on a goroutine
+	decode   func(*machine.Notice, *machine.Watch) // of each
 
 	mu  sync.RWMutex // of all: the loop adds to it, and others look at it
 	all []*lane      // by number; nil of one that nothing is told in

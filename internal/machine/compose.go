@@ -73,12 +73,12 @@ func (l *link) allKnown() bool {
 	return true
 }
 
-// mayResume notes what a new stream may claim once a response is accepted: nothing if that is maybe older than the request
-// of a name, or answers a wildcard that is not wanted any more, or not yet. With a collection only a response that
+// mayResume notes what a new stream may claim once a response is accepted: nothing while the request of a name has not
+// left, or if it answers a wildcard that is not wanted any more, or not yet. With a collection only a response that
 // holds everything allows it: others say nothing of members that are not held.
 func (l *link) mayResume(resp *response) {
 	l.resume = ""
-	if l.names.Pending() || len(l.message.fresh) > 0 {
+	if l.form != wildLegacy && (l.names.Adds() || len(l.message.fresh) > 0) {
 		return
 	}
 	if wild := l.form != wildNone; wild == l.wantsStar() && (resp.tellsAll() || !wild && !l.hasGlobs()) {

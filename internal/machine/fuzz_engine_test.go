@@ -179,6 +179,11 @@ func (w *world) judge(p *Proposal) {
 	if p.resp != nil {
 		w.stream(p.ref.Stream).working.refused = err != nil
 	}
+	for _, name := range p.Removed {
+		if err != nil && p.resp == nil { // it is what the server does not speak of, which stays
+			w.spared[p.TypeURL+name] = true
+		}
+	}
 	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
 	w.push(Guarded{p, err})
 }

@@ -35,6 +35,7 @@ type world struct {
 	chores      []func()
 	queue       []Event
 	collections map[string]bool // that were watched, by type and name
+	spared      map[string]bool // that a guard has kept though a server does not speak of them
 	store       map[shelf]Kept
 	kept        map[string]bool // what it has had: types, names and values
 	serial      int             // of what servers make
@@ -62,7 +63,7 @@ const period = 15 * time.Second
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
-		collections: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
+		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.config.NodeAlways = w.one(4)
 	if w.one(6) {

@@ -8,11 +8,8 @@ import (
 
 // want has requests name a subscription from now on, or not. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
-	if wanted || sub.isCollection() {
-		l.resume = "" // SOTW-2: the version was accepted without it, or with the collection
-	}
 	if sub.isStar() {
-		l.unwantedSince = time.Time{}
+		l.resume, l.unwantedSince = "", time.Time{}
 		return
 	}
 	by := 1
@@ -23,6 +20,10 @@ func (l *link) want(sub *subscription, wanted bool) {
 		l.structured += by
 	}
 	l.names.Set(sub.onWire(), l.params(sub.of), wanted)
+	// SOTW-2: the version was accepted without it, or with the collection. Beside a legacy wildcard no request has such names.
+	if wanted && (l.form != wildLegacy || structured(sub.name)) || sub.isCollection() {
+		l.resume = ""
+	}
 }
 
 // flushNames applies the pending changes of the names and returns them. A name that nobody wants is forgotten

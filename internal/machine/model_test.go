@@ -136,7 +136,7 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && !elsewhere:
 		return "silence takes a value away"
-	case sw.began.Before(since) && w.now.Sub(since) < period:
+	case sw.began.Before(since) && w.now.Sub(since) < period && !(k.held() && k.ambient != nil): // kept for a while after a silence
 		return "DNE-1: the timer fires early"
 	}
 	return ""
@@ -253,7 +253,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
 	silent := w.endless(sw) && (!held || k.stale || len(w.servers) > 1)
-	return ok || silent || absent && w.mortal // TTL-2: what was held before may have ended
+	return ok || silent || absent && w.mortal || held && w.spared[sw.Type.URL+name] // TTL-2: what was held before may have ended
 }
 
 // endless says that a server's silence tells a watch nothing, however long.

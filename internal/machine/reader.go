@@ -77,7 +77,7 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
-	if string(name) == star && r.Resources[i].HasBody {
+	if string(name) == star && r.Resources[i].HasBody && l.home("") != nil {
 		err = errGlob // WILD-2: it is the wildcard's, whose events those of the resource would be
 	}
 	if err != nil {

@@ -233,8 +233,8 @@ func (l *link) trouble() *Fault {
 	return nil
 }
 
-// toldTrouble is that of which watches of the type have heard. Newer trouble, which waits for handlers, everyone is told
-// together.
+// toldTrouble is that of which watches of the type have heard, if they have of any. Newer trouble, which waits for
+// handlers, everyone is told together.
 func (l *link) toldTrouble() *Fault {
 	f, s := l.trouble(), l.stream
 	// WATCH-4: nobody is told the same twice.

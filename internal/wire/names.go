@@ -41,6 +41,11 @@ func (n *Names) Len() int { return n.count }
 // Pending says whether changes were not made yet.
 func (n *Names) Pending() bool { return len(n.pending) > 0 }
 
+// Adds says whether a change that was not made yet adds a name.
+func (n *Names) Adds() bool {
+	return slices.ContainsFunc(n.pending, func(c NameChange) bool { return c.Add })
+}
+
 // Set has a name be in the set from the next look on, or not.
 func (n *Names) Set(name string, p *Params, add bool) {
 	if len(n.pending) == cap(n.pending) { // append would grow by a quarter, and this is let go of soon
