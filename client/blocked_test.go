@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // count counts the lines of a log that hold a text.
@@ -142,4 +144,43 @@ func TestBusyHandlers(t *testing.T) {
 		same(t, "lines where it is switched off", r.log.count("does not return"), 0)
 		gate.open()
 	}, trace, func(c *client.Config) { c.HandlerTimeout = -1 })
+}
+
+// What is held is decoded for a watch that comes late where its handler is called. A decoder that blocks there holds up the
+// handlers of the source, is reported as a handler that blocks, and does not hold up Stop.
+//
+// spec: WATCH-3 U-3
+func TestLateDecoderBlocks(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		close(hold)
+		kind := resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (string, error) {
+			<-hold
+			return "good", nil
+		})
+		_, rec := r.watchType(kind, "a")
+		st := r.accept()
+		r.request(st, "cds [a]")
+		r.send(st, testutil.SotW(kind.TypeURL(), "1", "1", cluster("a", "1")))
+		synctest.Wait()
+		rec.heard(t, "updated a 1")
+		hold = make(chan struct{})
+		told := 0
+		w, err := r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) { told++ })
+		must(t, err)
+		time.Sleep(time.Minute)
+		blocked := r.c.Gauges().Blocked
+		if len(blocked) != 1 || blocked[0].Name != "a" {
+			t.Errorf("blocked: %+v, want the watch of a", blocked)
+		}
+		w.Stop()
+		close(hold)
+		synctest.Wait()
+		if told != 0 {
+			t.Error("the handler was called after Stop")
+		}
+		if blocked = r.c.Gauges().Blocked; len(blocked) != 0 {
+			t.Errorf("blocked after the decoder has returned: %+v", blocked)
+		}
+	})
 }
