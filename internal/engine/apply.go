@@ -125,7 +125,9 @@ type step struct {
 func (e *Engine) load(server int, notices []machine.Notice) (told *marker) {
 	size := 0
 	for i := range notices {
-		size += untoldSize + len(notices[i].Raw)
+		if size += untoldSize; !notices[i].Held { // what is held is not decoded yet
+			size += len(notices[i].Raw)
+		}
 	}
 	e.decoders.tasks.owes(server, size)
 	return newMarker(1, func() {
