@@ -26,7 +26,8 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.loadSoon(now, w.sub)
 	m.tellHeld(w)
 	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
-	if told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src); !told {
+	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src)
+	if !told {
 		m.tellLate(w)
 	}
 	if w.FetchTimeout > 0 { // DNE-10
