@@ -113,7 +113,10 @@ func (g *granting) call(ev Event[any]) {
 	g.caller.call(ev)
 }
 
-func (g *granting) callNext(r *round) { g.call(r.event) }
+func (g *granting) callAll(r *round) {
+	g.call(r.event)
+	r.called()
+}
 
 // granting gives a handler its events in a form, nil for that of the client, and under a name. Of a lazy kind a
 // typed handler makes the form itself: see [Typed].

@@ -29,31 +29,65 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 		return s.Tell(n)
 	}
 	r := s.client.roundOf(n)
-	var at *single // whose handler runs
+	r.to, r.next, r.wantsFlush = to, next, false
 	defer func() {
-		if at != nil {
-			at.fail(recover())
-			at.called()
+		if r.at != nil {
+			s := r.at
+			r.at = nil
+			s.fail(recover())
+			s.called()
 		}
 	}()
-	for *next < len(to) && !wantsFlush {
-		s, ok := to[*next].Owner.(*single)
+	for r.more() {
+		r.at.handler.callAll(r)
+	}
+	return r.wantsFlush
+}
+
+// round is the event of a notice, for all watches that are told of it in one lane, and tells those that are told
+// one after the other.
+type round struct {
+	notice     *machine.Notice
+	event      Event[any]
+	to         []*machine.Watch
+	next       *int    // of to
+	at         *single // whose handler is to be called, or runs; nil once it has returned
+	wantsFlush bool
+}
+
+func (c *Client) roundOf(n *machine.Notice) *round {
+	r, ok := n.Owner.(*round)
+	if !ok {
+		r = &round{notice: n, event: c.newEvent(n)}
+		n.Owner = r
+	}
+	return r
+}
+
+// more goes on to the next handler, unless there is one that was not called.
+func (r *round) more() bool {
+	for r.at == nil && *r.next < len(r.to) && !r.wantsFlush {
+		s, ok := r.to[*r.next].Owner.(*single)
 		if !ok {
 			break
 		}
-		*next++
+		*r.next++
 		switch {
 		case s.tree.Load() != nil:
-			wantsFlush = s.Tell(n)
+			r.wantsFlush = s.Tell(r.notice)
 		case s.alive():
-			at = s
-			s.handler.callNext(r)
-			at = nil
-			s.called()
-			s.answer.take(&s.client.answers, &r.event)
+			r.at = s
 		}
 	}
-	return wantsFlush
+	return r.at != nil
+}
+
+// called is called when the handler has returned.
+func (r *round) called() {
+	s := r.at
+	r.at = nil
+	s.called()
+	s.answer.take(&s.client.answers, &r.event)
 }
 
 // Alive implements engine.Sink and [follow.Sink].
@@ -71,19 +105,24 @@ func (s *single) hear(ev Event[any]) bool {
 // Flush implements engine.Sink.
 func (s *single) Flush(bool) {}
 
-// round is an event for all watches that are told of it in one lane, one after the other.
-type round struct {
-	event Event[any]
-	typed any // the event as the last handler took it: a pointer to an Event of its type
+// caller calls a handler of single events, whatever the type of its values is.
+type caller interface {
+	// call is for an event that nobody else is told of.
+	call(ev Event[any])
+	// callAll is for the one at which a round is, and may be for more of it.
+	callAll(r *round)
 }
 
-func (c *Client) roundOf(n *machine.Notice) *round {
-	r, ok := n.Owner.(*round)
-	if !ok {
-		r = &round{event: c.newEvent(n)}
-		n.Owner = r
+func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
+
+func (h Handler[T]) callAll(r *round) {
+	for ev, same := Typed[T](r.event), true; same; {
+		h(ev)
+		if r.called(); !r.more() {
+			return
+		}
+		h, same = r.at.handler.(Handler[T])
 	}
-	return r
 }
 
 // event makes the event of a notice, once for all watches that are told of it in one lane.
@@ -92,26 +131,4 @@ func (c *Client) event(n *machine.Notice) Event[any] {
 		return c.newEvent(n)
 	}
 	return c.roundOf(n).event
-}
-
-// caller calls a handler of single events, whatever the type of its values is.
-type caller interface {
-	// call is for an event that nobody else is told of: it costs no allocation.
-	call(Event[any])
-	// callNext is for the next watch of a round, which keeps the event as this one takes it.
-	callNext(*round)
-}
-
-func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
-
-func (h Handler[T]) callNext(r *round) {
-	ev, ok := any(&r.event).(*Event[T])
-	if !ok {
-		ev, ok = r.typed.(*Event[T])
-	}
-	if !ok {
-		typed := Typed[T](r.event)
-		ev, r.typed = &typed, &typed
-	}
-	h(*ev)
 }
