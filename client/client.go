@@ -280,9 +280,10 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
 // Close ends all watches, streams and connections. It waits for everything that the client runs
-// except handlers, and decoders that run for a watch that came late, so also for a last call of Config.Store and for calls of Config.Node and
-// Config.Transport that run, which must not call it; [Client.Done] reports the end of handlers too. A
-// handler may call it. A second call only waits for the first. The error is nil always.
+// except handlers, and decoders that run for a watch that came late; so also for a last call of
+// Config.Store and for calls of Config.Node and Config.Transport that run, which must not call it.
+// [Client.Done] reports the end of handlers too. A handler may call Close. A second call only waits
+// for the first. The error is nil always.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		<-c.ended

@@ -209,17 +209,8 @@ func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
 	n := &machine.Notice{News: machine.News{
 		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
 		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
-	}}
-	kind := w.Type.Owner.(resource.AnyType)
-	var err error
-	if r.Locator {
-		n.Value, err = engine.NewRedirect(kind, r.Raw)
-	} else {
-		n.Value, err = c.engine.Decode(kind, r.Server, r.Raw)
-	}
-	if err != nil {
-		n.Kind, n.Fault = machine.NoticeFailed, &machine.Fault{Kind: machine.FaultRejected, Err: err, Version: r.Version}
-	}
+	}, Held: true, Locator: r.Locator}
+	c.engine.DecodeHeld(n, w)
 	return n
 }
 

@@ -237,16 +237,16 @@ func (e *Engine) Decode(k resource.AnyType, server int, raw []byte) (any, error)
 // exited is the fault of a held resource whose decoder ended its goroutine.
 var exited = &machine.Fault{Kind: machine.FaultRejected, Err: errGoexit}
 
-// decodeHeld decodes what a notice holds for the watch that it is for, on the goroutine of a lane. It was accepted once,
-// but its decoder may have changed its mind.
-func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
+// DecodeHeld decodes what a notice holds for a watch, if that wants to hear it, on the caller's goroutine. It was accepted
+// once, but its decoder may have changed its mind: then the notice is one of a failure.
+func (e *Engine) DecodeHeld(n *machine.Notice, w *machine.Watch) {
 	if !w.Owner.(Sink).Alive() {
 		return
 	}
 	n.Held, n.Kind, n.Fault = false, machine.NoticeFailed, exited // so it is if the decoder does not return
 	value, err := e.held(w.Type.Owner.(resource.AnyType), n)
 	if err != nil {
-		n.Fault = &machine.Fault{Kind: machine.FaultRejected, Err: err}
+		n.Fault = &machine.Fault{Kind: machine.FaultRejected, Err: err, Version: n.Version}
 		return
 	}
 	n.Kind, n.Fault, n.Value = machine.NoticeUpdated, nil, value

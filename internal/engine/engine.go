@@ -154,7 +154,7 @@ func New(c Config) *Engine {
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
 		lines: newLines(&c),
 	}
-	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.decodeHeld
+	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.DecodeHeld
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*server{})
 	e.extend(c.Servers, c.Sources)

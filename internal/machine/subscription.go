@@ -147,9 +147,9 @@ func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
 	return rest
 }
 
-// leave takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches
+// endWatch takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches
 // would take the square of their number if each changed the list.
-func (sub *subscription) leave() {
+func (sub *subscription) endWatch() {
 	if len(sub.joined) == 1 { // as mostly
 		sub.joined = nil
 		return
@@ -247,7 +247,7 @@ type extra struct {
 	leases     [leaseKinds]*lease
 
 	renewed bool // refused with a response that called it new; see [response.renews]
-	over    int  // watches that are over and still in the list; see [subscription.leave]
+	over    int  // watches that are over and still in the list; see [subscription.endWatch]
 }
 
 // given is under which name a server gave the value that is held, where that is not the subscription's

@@ -115,7 +115,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	m.agenda.touch(src.streams...)
 	src.watches--
 	// WATCH-1: the last watch unsubscribes.
-	if sub.leave(); !sub.wanted() {
+	if sub.endWatch(); !sub.wanted() {
 		sub.of.cache.want(sub, false)
 		// ERR-5: nobody watches it any more.
 		if sub.keptDeleted() {
