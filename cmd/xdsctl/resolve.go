@@ -103,7 +103,7 @@ func resolve(cmd *cobra.Command, f *resolveFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	r := newResolver(t, f.printer(cmd.OutOrStdout()), f.once)
+	r := newResolver(t, f.printer(cmd.OutOrStdout()), f.once, f.holds...)
 	if err := r.start(cmd.Context(), root, all); err != nil {
 		return err
 	}

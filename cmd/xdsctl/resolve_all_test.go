@@ -124,19 +124,10 @@ default_config_source:
 // A view is ready a moment before its value is printed: --once waits for the value.
 func TestResolveAllPrintsBeforeEnd(t *testing.T) {
 	t.Parallel()
-	var f connFlags
-	set := pflag.NewFlagSet("resolve", pflag.ContinueOnError)
-	f.register(set)
-	if err := set.Parse([]string{"--server", managed(t, shop()...).Addr()}); err != nil {
-		t.Fatal(err)
-	}
-	to, err := f.open(&cobra.Command{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newResolver(to, silent{}, true)
+	r := resolverOf(t, managed(t, shop()...))
 	r.all = true
-	if r.client, err = to.client(nil); err != nil {
+	var err error
+	if r.client, err = r.target.client(nil); err != nil {
 		t.Fatal(err)
 	}
 	// Without functions in its Config: what is ready has not been printed.
@@ -199,4 +190,20 @@ func TestResolveWaitingEnds(t *testing.T) {
 			break
 		}
 	}
+}
+
+// resolverOf is what --once begins with, in this process.
+func resolverOf(t *testing.T, m *testutil.ManagementServer, held ...string) *resolver {
+	t.Helper()
+	var f connFlags
+	set := pflag.NewFlagSet("resolve", pflag.ContinueOnError)
+	f.register(set)
+	if err := set.Parse([]string{"--server", m.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	to, err := f.open(&cobra.Command{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newResolver(to, silent{}, true, held...)
 }

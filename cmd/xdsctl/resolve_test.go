@@ -17,6 +17,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/rds"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/view"
 )
 
 // resolved is an event of resolve, of any kind.
@@ -148,6 +149,46 @@ func TestResolveOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A view may be complete before it is told what --hold names; that value is not the first.
+func TestResolveHeldLate(t *testing.T) {
+	t.Parallel()
+	m := managed(t, shop()...)
+	for _, tt := range []struct {
+		name string
+		then func(*resolver) error
+	}{
+		{"held", func(r *resolver) error { r.hold("frontend"); return nil }},
+		{"released", func(r *resolver) error {
+			r.holds["frontend"] = []func(){func() {}}
+			return r.release("frontend")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := resolverOf(t, m, "frontend")
+			if err := r.start(t.Context(), view.Root{Type: view.RootCluster, Name: "backend"}, false); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(r.close)
+			if err := r.one.Ready(patient(t)); err != nil {
+				t.Fatal(err)
+			}
+			r.onSnapshot(r.one.Snapshot())
+			if r.output.ended() {
+				t.Fatal("it ends with a value that lacks what is held")
+			}
+			if err := tt.then(r); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-r.output.done:
+			case <-patient(t).Done():
+				t.Error("it does not end with what is held")
+			}
+		})
 	}
 }
 

@@ -31,6 +31,7 @@ type resolver struct {
 	holds   map[string][]func() // releases; owned by the goroutine that takes commands
 
 	mu      sync.Mutex        // held while something is told, so that all agree on its order
+	awaited []string          // clusters of --hold that no value has had yet: one without them is not printed
 	synced  bool              // with all: the first state of all listeners is there
 	printed map[string]bool   // by root: whether the value that was printed last was complete
 	failed  map[string]string // by root: its error, if that was printed last
@@ -39,9 +40,10 @@ type resolver struct {
 	trouble error             // with the list of listeners, with settle
 }
 
-func newResolver(t *target, p report.Printer, once bool) *resolver {
+// newResolver makes a resolver; held are the clusters that the view is to hold from its beginning.
+func newResolver(t *target, p report.Printer, once bool, held ...string) *resolver {
 	return &resolver{
-		target: t, output: newOutput(p), once: once, begun: time.Now(), started: make(chan struct{}),
+		target: t, output: newOutput(p), once: once, begun: time.Now(), started: make(chan struct{}), awaited: held,
 		holds: map[string][]func(){}, printed: map[string]bool{}, failed: map[string]string{},
 	}
 }
@@ -143,6 +145,10 @@ func (r *resolver) tell(s *view.Snapshot) {
 		}
 		return
 	}
+	if slices.ContainsFunc(r.awaited, func(name string) bool { return s.Cluster(name) == nil }) {
+		return // the view made it before it was told of them; its next has them
+	}
+	r.awaited = nil
 	value := configOf(s)
 	delete(r.failed, s.Root.Name)
 	r.printed[s.Root.Name] = s.Complete
@@ -300,6 +306,14 @@ func (r *resolver) release(name string) error {
 	}
 	held[0]()
 	r.holds[name] = held[1:]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.awaited, name); i >= 0 {
+		r.awaited = slices.Delete(r.awaited, i, i+1)
+		if s := r.one.Snapshot(); s != nil {
+			r.tell(s) // what was not printed for want of it
+		}
+	}
 	return nil
 }
 
