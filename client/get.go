@@ -165,9 +165,9 @@ func (l *lookup) known() Event[any] {
 // absence of an entry in a list collection. Else ok is false.
 func (v *view) held(a asked, w *machine.Watch) (ev Event[any], ok bool) {
 	h := &holding{host: host{v, a.kind, w.Lane}}
-	tree := follow.One(h, a.kind.TypeURL(), a.name, a.at, w, h)
-	defer tree.End()
-	w.Owner = tree.Sink()
+	h.tree = follow.One(h, a.kind.TypeURL(), a.name, a.at, w, h)
+	defer h.tree.End()
+	w.Owner = h
 	for w != nil {
 		h.next = nil
 		if n := v.client.heldNotice(w); n != nil {
@@ -181,12 +181,19 @@ func (v *view) held(a asked, w *machine.Watch) (ev Event[any], ok bool) {
 // holding is a host whose watches are told of what is held, and nothing later.
 type holding struct {
 	host
+	tree  *follow.Tree
 	next  *machine.Watch // that was started
 	event Event[any]
 }
 
 func (h *holding) Start(ws ...*machine.Watch) { h.next = ws[0] }
 func (h *holding) Stop(*machine.Watch)        {}
+
+// Tell implements engine.Sink, for the first watch.
+func (h *holding) Tell(n *machine.Notice) bool {
+	_, wantsFlush := h.tree.Take(n)
+	return wantsFlush
+}
 
 // Alive implements [follow.Sink].
 func (h *holding) Alive() bool { return h.event.Kind == 0 }

@@ -35,27 +35,47 @@ func (x *subscription) asked() (typeURL, name string) {
 	return x.watch.Type.URL, x.watch.Name
 }
 
-// tell hands a notice to the subscription's tree. If there is none, a redirect makes one. taken says that the
-// sink hears of the notice from the tree, or is over; else the notice is the sink's own.
-func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, wantsFlush bool) {
-	tree := x.tree.Load()
-	if tree == nil {
-		if !follow.Redirects(n) {
-			return false, false
-		}
-		w := &x.watch
-		h := host{v, w.Type.Owner.(resource.AnyType), w.Lane}
-		if w.Wildcard {
-			tree = follow.Members(h, w.Type.URL, w.Name, w, s)
-		} else {
-			tree = follow.One(h, w.Type.URL, w.Name, nil, w, s)
-			if x.answer.value() {
-				tree.Holds(n.Server)
-			}
-		}
-		x.tree.Store(tree)
+// sink hears of a subscription, by its watch or by its tree.
+type sink interface {
+	engine.Sink
+	follow.Sink
+	hear(ev Event[any]) (wantsFlush bool)
+}
+
+// tell has a sink hear of a notice of the subscription's watch: from its tree, if it has one or if the notice is a
+// redirect, which makes one. A tree leaves to the sink what does not concern it.
+func (x *subscription) tell(n *machine.Notice, v *view, s sink) (wantsFlush bool) {
+	if !s.Alive() {
+		return false
 	}
-	return tree.Take(n)
+	tree := x.tree.Load()
+	if tree == nil && follow.Redirects(n) {
+		tree = x.grow(v, asked{kind: x.watch.Type.Owner.(resource.AnyType), name: x.watch.Name}, s)
+		if !x.watch.Wildcard && x.answer.value() {
+			tree.Holds(n.Server)
+		}
+	}
+	if tree != nil {
+		if taken, wantsFlush := tree.Take(n); taken {
+			return wantsFlush
+		}
+	}
+	return s.hear(v.client.event(n))
+}
+
+// grow makes the tree of what was asked for.
+func (x *subscription) grow(v *view, a asked, s sink) (tree *follow.Tree) {
+	h, url := host{v, a.kind, x.watch.Lane}, a.kind.TypeURL()
+	switch {
+	case a.list:
+		tree = follow.List(h, url, a.name, a.at, &x.watch, s)
+	case x.watch.Wildcard:
+		tree = follow.Members(h, url, a.name, &x.watch, s)
+	default:
+		tree = follow.One(h, url, a.name, a.at, &x.watch, s)
+	}
+	x.tree.Store(tree)
+	return tree
 }
 
 // leave ends the subscription, which may not have begun.
@@ -67,27 +87,12 @@ func (x *subscription) leave(c *Client) {
 	}
 }
 
-// sink hears what is told of a subscription, by its watch or by its tree.
-type sink interface {
-	engine.Sink
-	follow.Sink
-}
-
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
 func (x *subscription) tellTo(s sink, v *view, a asked) {
-	if x.watch.Owner = s; a.at == nil && !a.list {
-		return
+	if x.watch.Owner = s; a.at != nil || a.list {
+		x.grow(v, a, s)
 	}
-	h := host{v, a.kind, x.watch.Lane}
-	var tree *follow.Tree
-	if a.list {
-		tree = follow.List(h, a.kind.TypeURL(), a.name, a.at, &x.watch, s)
-	} else {
-		tree = follow.One(h, a.kind.TypeURL(), a.name, a.at, &x.watch, s)
-	}
-	x.tree.Store(tree)
-	x.watch.Owner = tree.Sink()
 }
 
 // core is what watches and sets have in common. Its exported methods are theirs.

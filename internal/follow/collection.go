@@ -14,7 +14,6 @@ import (
 // a wildcard and a glob those that are redirected.
 type collection struct {
 	*Tree
-	name  string
 	watch *machine.Watch // of the collection
 
 	members map[string]*member
@@ -33,8 +32,8 @@ type collection struct {
 
 // Members makes the tree of a wildcard or a glob, for the members that are redirected.
 func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, sink: s, typeURL: typeURL}
-	t.all = &collection{Tree: t, name: name, watch: w, members: map[string]*member{}}
+	t := &Tree{host: h, sink: s, typeURL: typeURL, asked: name}
+	t.all = &collection{Tree: t, watch: w, members: map[string]*member{}}
 	return t
 }
 
@@ -55,7 +54,7 @@ func List(h Host, typeURL, name string, at *xdstp.Locator, w *machine.Watch, s S
 // a member that is elsewhere, and what waits for such members.
 func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 	m := c.members[n.Name]
-	if n.Name == c.name && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
+	if n.Name == c.asked && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
 		c.whole, c.waits, c.trouble = nil, false, nil
 	}
 	if m == nil {
@@ -67,10 +66,10 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 				m.last = machine.NoticeUpdated
 				c.open--
 			}
-		case n.Name == c.name && n.Kind == machine.NoticeSynced && c.open > 0:
+		case n.Name == c.asked && n.Kind == machine.NoticeSynced && c.open > 0:
 			c.whole, c.waits = &Told{Notice: *n, Type: c.typeURL}, true
 			return true, false
-		case n.Name == c.name && n.Kind == machine.NoticeAmbient && c.waits:
+		case n.Name == c.asked && n.Kind == machine.NoticeAmbient && c.waits:
 			return true, c.blame(&Told{Notice: *n, Type: c.typeURL})
 		default:
 			return false, false

@@ -115,6 +115,7 @@ type Tree struct {
 	host     Host
 	sink     Sink        // of the program
 	typeURL  string      // of what the program watches
+	asked    string      // what the program asked for
 	first    *Name       // that the tree was made for; of a list collection that of its directory, nil for a wildcard and a glob
 	all      *collection // nil for one name
 	starting []*machine.Watch
@@ -127,7 +128,7 @@ type Tree struct {
 // One makes the tree of a name that the program watches with a watch of its own; at is nil of one
 // without directives.
 func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, sink: s, typeURL: typeURL}
+	t := &Tree{host: h, sink: s, typeURL: typeURL, asked: asked}
 	t.first = new(Name)
 	t.first.init(t, asked, at, w, s)
 	return t
@@ -139,25 +140,17 @@ func (t *Tree) Holds(server int) {
 	t.first.held(server)
 }
 
-// Sink is who hears the notices of the watch that the tree was made for, unless that is of a wildcard or a glob.
-func (t *Tree) Sink() engine.Sink { return t.first.root }
-
 // Take takes a notice of the watch that the tree was made for, unless it is of a wildcard or a glob and does
 // not concern a member that is elsewhere.
 func (t *Tree) Take(n *machine.Notice) (taken, wantsFlush bool) {
-	if t.all != nil {
+	if t.first == nil {
 		return t.all.take(n)
 	}
 	return true, t.first.root.Tell(n)
 }
 
 // Asked returns what the program asked for.
-func (t *Tree) Asked() (typeURL, name string) {
-	if t.all != nil {
-		return t.typeURL, t.all.name
-	}
-	return t.typeURL, t.first.asked
-}
+func (t *Tree) Asked() (typeURL, name string) { return t.typeURL, t.asked }
 
 // open makes the watch of a node, which is to be started.
 func (t *Tree) open(n *node) *machine.Fault {

@@ -267,12 +267,23 @@ func line(t *Told) string {
 	return short.Replace(s)
 }
 
+// taker hands the notices of the watch that a tree was made for to the tree.
+type taker struct{ *Tree }
+
+func (x taker) Tell(n *machine.Notice) bool {
+	_, wantsFlush := x.Take(n)
+	return wantsFlush
+}
+
+func (x taker) Alive() bool     { return x.sink.Alive() }
+func (x taker) Flush(last bool) { x.sink.Flush(last) }
+
 // one follows a name that the program watches.
 func (d *desk) one(name string) *Tree {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
 	tree := One(d, typeURL, name, &l, w, d)
-	w.Owner = tree.Sink()
+	w.Owner = taker{tree}
 	d.Start(w)
 	d.drain()
 	return tree
@@ -282,7 +293,7 @@ func (d *desk) all(name string) *Tree {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
 	c := List(d, typeURL, l.String(), &l, w, d)
-	w.Owner = c.Sink()
+	w.Owner = taker{c}
 	d.Start(w)
 	d.drain()
 	return c

@@ -162,7 +162,7 @@ func (p *past) ask(l xdstp.Locator, list bool) *ask {
 	} else {
 		a.tree = One(p, typeURL, a.name, &l, a.watch, a)
 	}
-	a.watch.Owner = a.tree.Sink()
+	a.watch.Owner = taker{a.tree}
 	p.Start(a.watch)
 	p.asks = append(p.asks, a)
 	return a
