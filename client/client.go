@@ -104,7 +104,9 @@ func New(config Config) (*Client, error) {
 	c.view = &view{client: c, table: table}
 	c.kinds.config = &c.config
 	c.gets = c.newLookups()
-	c.foreign.most, c.foreign.names = c.config.MaxForeignNames, map[[2]string]map[string]int{}
+	c.foreign = foreign{
+		most: c.config.MaxForeignNames, names: map[authorities]map[string]int{}, watches: map[*machine.Watch]authorities{},
+	}
 	if c.config.Transport == nil {
 		c.config.Transport = c.newTransport()
 	}

@@ -28,7 +28,7 @@ type host struct {
 }
 
 // Lead implements [follow.Host].
-func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, func(), *machine.Fault) {
+func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, *machine.Fault) {
 	kind := h.kind
 	if directory {
 		kind = h.client.directoryOf(kind)
@@ -39,19 +39,26 @@ func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machin
 		if wrongName(err) {
 			kind = machine.FaultData
 		}
-		return nil, nil, &machine.Fault{Kind: kind, Err: err}
+		return nil, &machine.Fault{Kind: kind, Err: err}
 	}
-	release, err := h.client.foreign.take(h.table, by, to, w)
-	if err != nil {
-		return nil, nil, &machine.Fault{Kind: machine.FaultData, Err: err}
+	if err := h.client.foreign.take(h.table, by, to, w); err != nil {
+		return nil, &machine.Fault{Kind: machine.FaultData, Err: err}
 	}
 	w.Lane = h.lane
-	return w, release, nil
+	return w, nil
 }
 
+// Start implements [follow.Host].
 func (h host) Start(ws ...*machine.Watch) { h.client.engine.Start(ws...) }
-func (h host) Stop(w *machine.Watch)      { h.client.engine.Stop(w) }
-func (h host) Strict(server int) bool     { return h.client.server(server).Features.FailOnDataErrors }
+
+// Stop implements [follow.Host].
+func (h host) Stop(w *machine.Watch) {
+	h.client.engine.Stop(w)
+	h.client.foreign.release(w)
+}
+
+// Strict implements [follow.Host].
+func (h host) Strict(server int) bool { return h.client.server(server).Features.FailOnDataErrors }
 
 // wrongName says that what [view.aim] was given is at fault, and not the bootstrap.
 func wrongName(err error) bool {

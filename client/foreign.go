@@ -21,34 +21,39 @@ var ErrForeignNames = errors.New("xds: the resources of one authority lead to to
 type foreign struct {
 	most int // 0 for no bound
 
-	mu    sync.Mutex
-	names map[[2]string]map[string]int // by the two authorities; how many watches ask for each
+	mu      sync.Mutex
+	names   map[authorities]map[string]int // how many watches ask for each
+	watches map[*machine.Watch]authorities // those that are counted
 }
 
+// authorities are that whose resources lead to a name, and that of the name.
+type authorities struct{ by, to string }
+
 // take counts what a watch asks for because of the resource at a locator; nil if the program asks.
-// release, of what is counted, takes it back.
-func (f *foreign) take(table *authority.Table, by *xdstp.Locator, to xdstp.Locator, w *machine.Watch) (release func(), err error) {
+func (f *foreign) take(table *authority.Table, by *xdstp.Locator, to xdstp.Locator, w *machine.Watch) error {
 	if f.most == 0 || by == nil || by.Scheme != xdstp.SchemeXDSTP {
-		return nil, nil
+		return nil
 	}
-	pair := [2]string{by.Name.Authority, to.Name.Authority}
-	if pair[0] == pair[1] || sameServers(table.Servers(pair[0]), table.Servers(pair[1])) {
-		return nil, nil
+	pair := authorities{by.Name.Authority, to.Name.Authority}
+	if pair.by == pair.to || sameServers(table.Servers(pair.by), table.Servers(pair.to)) {
+		return nil
 	}
-	name := w.Type.URL + " " + w.Name
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names := f.names[pair]
+	names, name := f.names[pair], foreignName(w)
 	if names[name] == 0 && len(names) >= f.most {
-		return nil, fmt.Errorf("%w: authority %q asks for more than %d of authority %q (Config.MaxForeignNames)", ErrForeignNames, pair[0], f.most, pair[1])
+		return fmt.Errorf("%w: authority %q asks for more than %d of authority %q (Config.MaxForeignNames)", ErrForeignNames, pair.by, f.most, pair.to)
 	}
 	if names == nil {
 		names = map[string]int{}
 		f.names[pair] = names
 	}
 	names[name]++
-	return func() { f.release(pair, name) }, nil
+	f.watches[w] = pair
+	return nil
 }
+
+func foreignName(w *machine.Watch) string { return w.Type.URL + " " + w.Name }
 
 // sameServers says whether two lists are equal, and not empty. Those of the bootstrap are the same slice then.
 func sameServers(a, b []bootstrap.ManagementServer) bool {
@@ -57,10 +62,16 @@ func sameServers(a, b []bootstrap.ManagementServer) bool {
 	}))
 }
 
-func (f *foreign) release(pair [2]string, name string) {
+// release is the end of a watch, which may be counted.
+func (f *foreign) release(w *machine.Watch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names := f.names[pair]
+	pair, counted := f.watches[w]
+	if !counted {
+		return
+	}
+	delete(f.watches, w)
+	names, name := f.names[pair], foreignName(w)
 	if names[name]--; names[name] > 0 {
 		return
 	}

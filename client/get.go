@@ -187,7 +187,6 @@ type holding struct {
 }
 
 func (h *holding) Start(ws ...*machine.Watch) { h.next = ws[0] }
-func (h *holding) Stop(*machine.Watch)        {}
 
 // Tell implements engine.Sink, for the first watch.
 func (h *holding) Tell(n *machine.Notice) bool {

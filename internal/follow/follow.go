@@ -33,10 +33,11 @@ var (
 // Host is what a tree needs of the client.
 type Host interface {
 	// Lead makes the watch of what a locator names, a directory of a list collection or else a
-	// resource, which the tree starts and stops. The resource at by says so; nil if the program
-	// does. release, if not nil, is called when the watch has ended. With a fault there is no watch.
-	Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (w *machine.Watch, release func(), fault *machine.Fault)
+	// resource. The resource at by says so; nil if the program does. With a fault there is no watch.
+	Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, *machine.Fault)
+	// Start begins watches that Lead made.
 	Start(...*machine.Watch)
+	// Stop ends a watch that Lead made, which may not have begun.
 	Stop(*machine.Watch)
 	// Strict says whether errors of a server's resources take their values away (gRFC A88).
 	Strict(server int) bool
@@ -122,7 +123,7 @@ type Tree struct {
 
 	mu   sync.Mutex
 	over bool
-	live map[*machine.Watch]func() // the release of each, which may be nil
+	live map[*machine.Watch]bool // that the host made and that are not stopped
 }
 
 // One makes the tree of a name that the program watches with a watch of its own; at is nil of one
@@ -155,7 +156,7 @@ func (t *Tree) Asked() (typeURL, name string) { return t.typeURL, t.asked }
 // open makes the watch of a node, which is to be started.
 func (t *Tree) open(n *node) *machine.Fault {
 	// H-4: what a resource asks of another authority is bounded, by the host.
-	w, release, fault := t.host.Lead(n.by, *n.at, n.name.isDirectory())
+	w, fault := t.host.Lead(n.by, *n.at, n.name.isDirectory())
 	if fault != nil {
 		return fault
 	}
@@ -165,15 +166,14 @@ func (t *Tree) open(n *node) *machine.Fault {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case !t.over:
-		if t.live == nil {
-			t.live = map[*machine.Watch]func(){}
-		}
-		t.live[w] = release
-	case release != nil:
-		release()
+	if t.over {
+		t.host.Stop(w)
+		return nil
 	}
+	if t.live == nil {
+		t.live = map[*machine.Watch]bool{}
+	}
+	t.live[w] = true
 	return nil
 }
 
@@ -195,16 +195,9 @@ func (t *Tree) begin() {
 func (t *Tree) stop(w *machine.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if release, ok := t.live[w]; ok {
+	if t.live[w] {
 		delete(t.live, w)
-		t.stopped(w, release)
-	}
-}
-
-func (t *Tree) stopped(w *machine.Watch, release func()) {
-	t.host.Stop(w)
-	if release != nil {
-		release()
+		t.host.Stop(w)
 	}
 }
 
@@ -213,8 +206,8 @@ func (t *Tree) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
-	for w, release := range t.live {
-		t.stopped(w, release)
+	for w := range t.live {
+		t.host.Stop(w)
 	}
 	t.live = nil
 }

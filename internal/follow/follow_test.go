@@ -62,6 +62,7 @@ type desk struct {
 	state  map[string]machine.Notice // by name; what the server said last
 	most   int                       // names of another authority, for one
 	lent   map[string]int            // by two authorities
+	led    map[*machine.Watch]string // the two of those that are counted, "" of others
 	strict bool
 	heard  []string
 	told   []*Told
@@ -71,24 +72,26 @@ type desk struct {
 func newDesk(t testing.TB) *desk {
 	return &desk{
 		t: t, kind: listing.KindOf(text{}, &listing.Layouts{}), live: map[*machine.Watch]bool{}, state: map[string]machine.Notice{},
-		most: 100, lent: map[string]int{},
+		most: 100, lent: map[string]int{}, led: map[*machine.Watch]string{},
 	}
 }
 
-func (d *desk) Lead(by *xdstp.Locator, to xdstp.Locator, _ bool) (*machine.Watch, func(), *machine.Fault) {
+func (d *desk) Lead(by *xdstp.Locator, to xdstp.Locator, _ bool) (*machine.Watch, *machine.Fault) {
 	if to.Name.Authority == "nowhere" {
-		return nil, nil, &machine.Fault{Kind: machine.FaultConfig, Err: errors.New("no such authority")}
+		return nil, &machine.Fault{Kind: machine.FaultConfig, Err: errors.New("no such authority")}
 	}
 	w := &machine.Watch{Name: to.Name.String()}
 	if by == nil || by.Name.Authority == to.Name.Authority {
-		return w, nil, nil
+		d.led[w] = ""
+		return w, nil
 	}
 	pair := by.Name.Authority + " of " + to.Name.Authority
 	if d.lent[pair] >= d.most {
-		return nil, nil, &machine.Fault{Kind: machine.FaultData, Err: errors.New("too much is asked")}
+		return nil, &machine.Fault{Kind: machine.FaultData, Err: errors.New("too much is asked")}
 	}
 	d.lent[pair]++
-	return w, func() { d.lent[pair]-- }, nil
+	d.led[w] = pair
+	return w, nil
 }
 
 func (d *desk) Strict(int) bool { return d.strict }
@@ -106,9 +109,14 @@ func (d *desk) Start(ws ...*machine.Watch) {
 }
 
 func (d *desk) Stop(w *machine.Watch) {
-	if !d.live[w] {
+	pair, led := d.led[w]
+	if !led && !d.live[w] {
 		d.t.Errorf("%s is stopped and does not live", w.Name)
 	}
+	if pair != "" {
+		d.lent[pair]--
+	}
+	delete(d.led, w)
 	delete(d.live, w)
 }
 

@@ -63,7 +63,7 @@ func authority(name string) string { return name[:1] }
 func (th *thing) sound() bool { return th != nil && th.notice.Kind == machine.NoticeUpdated }
 
 // Lead implements Host.
-func (p *past) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, func(), *machine.Fault) {
+func (p *past) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, *machine.Fault) {
 	if _, entry := to.Entry(); !directory && !entry && strings.Contains(to.Name.String(), "Collection") {
 		p.t.Errorf("the resource at %v leads to the list %v", by, to)
 	}
