@@ -184,10 +184,7 @@ func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, 
 // WatchTyped is [Client.Watch], errors included, for a handler of values of one type; programs call it
 // as watcher.Watch. The client makes an event once for all watches of its resource.
 func WatchTyped[T any](ctx context.Context, c *Client, t *resource.Type[T], name string, h Handler[T], opts ...WatchOption) (*Watch, error) {
-	switch {
-	case t == nil:
-		return nil, ErrNilType
-	case h == nil:
+	if h == nil {
 		return nil, ErrNilHandler
 	}
 	return c.watchOne(ctx, t, name, h, opts)
@@ -261,14 +258,15 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
 func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchOption) (*view, error) {
+	of := reflect.ValueOf(kind)
 	switch {
 	case ctx == nil:
 		return nil, ErrNilContext
 	case c.closed.Load():
 		return nil, ErrClosed
-	case kind == nil:
+	case kind == nil, of.Kind() == reflect.Pointer && of.IsNil(): // package watcher has nil pointers
 		return nil, ErrNilType
-	case !reflect.ValueOf(kind).Comparable():
+	case !of.Comparable():
 		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)
 	case ctx.Err() != nil:
 		return nil, ctxerr.Of(ctx)

@@ -25,42 +25,27 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 // ("xdstp://authority/type/path/*") the resources that match it, and the URL of a list
 // collection the resources that it lists; see [client.Client.WatchAll], also for errors.
 func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Watch, error) {
-	if t == nil {
-		return nil, client.ErrNilType
-	}
-	if handler == nil {
-		return nil, client.ErrNilHandler
-	}
 	return c.WatchAll(ctx, t, collection, batched(handler), opts...)
 }
 
 // NewSet makes one handler for many resources, which the program adds and removes; see
 // [client.Set], and [client.Client.NewSet] for errors.
 func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Set, error) {
-	if t == nil {
-		return nil, client.ErrNilType
-	}
-	if handler == nil {
-		return nil, client.ErrNilHandler
-	}
 	return c.NewSet(ctx, t, batched(handler), opts...)
 }
 
 // Get returns a resource: at once if the client holds it, else when the server has answered; see
 // [client.Client.Get], also for errors.
 func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) (T, error) {
-	var zero T
-	if t == nil {
-		return zero, client.ErrNilType
-	}
 	ev, err := c.Get(ctx, t, name, opts...)
-	if err != nil {
-		return zero, err
-	}
-	return client.Typed[T](ev).Value, nil
+	return client.Typed[T](ev).Value, err // that of an error has no value
 }
 
+// batched is nil for nil.
 func batched[T any](handler client.BatchHandler[T]) client.BatchHandler[any] {
+	if handler == nil {
+		return nil
+	}
 	return func(b client.Batch[any]) {
 		tb := Batch[T]{Events: make([]Event[T], len(b.Events)), Last: b.Last}
 		for i := range b.Events {
