@@ -131,16 +131,18 @@ func (c *Client) engineConfig() (ec engine.Config, err error) {
 		return ec, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
 	ec = engine.Config{
-		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
-		Linger:          c.config.Linger,
-		HandlerTimeout:  c.config.HandlerTimeout,
-		NodeAlways:      c.config.NodeOnEveryRequest,
-		MaxResource:     c.config.MaxResourceSize,
-		MaxHeld:         c.config.MaxHeldSize,
-		Node:            c.makeNode,
-		Guard:           c.judge,
-		Logger:          c.config.Logger,
-		Metrics:         c.counters(),
+		Machine: machine.Config{
+			ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
+			Linger:          c.config.Linger,
+			NodeAlways:      c.config.NodeOnEveryRequest,
+			MaxResource:     c.config.MaxResourceSize,
+			MaxHeld:         c.config.MaxHeldSize,
+		},
+		HandlerTimeout: c.config.HandlerTimeout,
+		Node:           c.makeNode,
+		Guard:          c.judge,
+		Logger:         c.config.Logger,
+		Metrics:        c.counters(),
 	}
 	if c.config.Trace != nil {
 		ec.Trace = c.trace

@@ -31,14 +31,10 @@ type Server struct {
 
 // Config is fixed for the life of an engine.
 type Config struct {
-	Servers         []Server
-	Sources         []machine.Source
-	ResourceTimeout time.Duration
-	Linger          time.Duration
-	HandlerTimeout  time.Duration // after which a handler is reported; 0 for never
-	NodeAlways      bool
-	MaxResource     int   // bytes of a resource; 0 for no bound
-	MaxHeld         int64 // bytes held on a stream; 0 for no bound
+	Machine        machine.Config
+	Servers        []Server
+	Sources        []machine.Source
+	HandlerTimeout time.Duration // after which a handler is reported; 0 for never
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
@@ -143,12 +139,8 @@ const inboxSize = 1024
 
 // New starts an engine.
 func New(c Config) *Engine {
-	mc := machine.Config{
-		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways,
-		MaxResource: c.MaxResource, MaxHeld: c.MaxHeld,
-	}
 	e := &Engine{
-		config: c, machine: machine.New(mc),
+		config: c, machine: machine.New(c.Machine),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},

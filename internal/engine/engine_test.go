@@ -190,8 +190,8 @@ func startServers(t *testing.T, servers ...Server) *Engine {
 	}
 	e := New(Config{
 		Servers: servers, Sources: sources,
-		ResourceTimeout: 15 * time.Second, Linger: time.Second,
-		Node: func() []byte { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Machine: machine.Config{ResourceTimeout: 15 * time.Second, Linger: time.Second},
+		Node:    func() []byte { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
 		e.Close()
