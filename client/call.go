@@ -102,15 +102,6 @@ func (w *core) finish() {
 	}
 }
 
-// after runs f once each of some lanes is past a call of the handler that it may be making.
-func (w *core) after(lanes []int32, f func()) {
-	if len(lanes) == 0 {
-		f()
-		return
-	}
-	w.client.engine.After(lanes[0], w.calledAt, func() { w.after(lanes[1:], f) })
-}
-
 // calledAt says whether a dispatcher that is at a watch may call the handler: it is told of that watch, or together
 // with others of a resource.
 func (w *core) calledAt(at *machine.Watch) bool {

@@ -108,8 +108,8 @@ func (s *Set) Remove(names ...string) {
 		return
 	}
 	var over atomic.Bool // a call that may have events of them
-	s.after(s.lanes(), func() { over.Store(true) })
-	engine.Await(over.Load)
+	s.client.engine.After(s.lanes(), s.calledAt, func() { over.Store(true) })
+	s.client.engine.Await(s.lanes(), over.Load)
 }
 
 // remove removes the member of a name as it is spelled, else those of all spellings.

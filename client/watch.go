@@ -193,7 +193,7 @@ func (w *core) end(err error) {
 		x.leave(w.client)
 	}
 	w.client.books.remove(w)
-	w.after(w.lanes(), w.finish)
+	w.client.engine.After(w.lanes(), w.calledAt, w.finish)
 }
 
 // lanes are those in which the handler may be called.
@@ -223,12 +223,8 @@ func (w *core) alive() bool {
 // handler may call it. A second call does nothing.
 func (w *core) Stop() {
 	w.end(ErrStopped)
-	switch {
-	case w.answer.finished() || engine.InHandler():
-	case w.set() != nil:
-		engine.Await(w.answer.finished)
-	default:
-		w.client.engine.Await(w.watch.Lane, w.answer.finished)
+	if !w.answer.finished() && !engine.InHandler() {
+		w.client.engine.Await(w.lanes(), w.answer.finished)
 	}
 }
 

@@ -7,13 +7,16 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// After runs f when the dispatcher of a lane is past a call that it may be making: one that it makes at a watch of
-// which about says so. That is now, or between two calls. f must not block; about must not ask the engine.
-func (e *Engine) After(lane int32, about func(at *machine.Watch) bool, f func()) {
-	l := e.lanes.at(lane)
-	if l == nil || !l.later(about, f) {
-		f()
+// After runs f when the dispatcher of each of some lanes is past a call that it may be making: one that it makes at a
+// watch of which about says so. That is now, or between two calls. f must not block; about must not ask the engine.
+func (e *Engine) After(lanes []int32, about func(at *machine.Watch) bool, f func()) {
+	for i, number := range lanes {
+		l := e.lanes.at(number)
+		if l != nil && l.later(about, func() { e.After(lanes[i+1:], about, f) }) {
+			return
+		}
 	}
+	f()
 }
 
 // later says whether f is run later.
@@ -45,24 +48,32 @@ func (l *lane) move(at *machine.Watch) {
 	}
 }
 
-// Await is as the function Await, for the end of a call in a lane. What was waited for in vain is not waited for
+// Await waits for a moment until calls in some lanes are over. Those that were waited for in vain are not waited for
 // again.
-func (e *Engine) Await(lane int32, over func() bool) {
-	l := e.lanes.at(lane)
-	if l == nil {
+func (e *Engine) Await(lanes []int32, over func() bool) {
+	var waits []*lane
+	for _, number := range lanes {
+		if l := e.lanes.at(number); l != nil && !l.waitedInVain() {
+			waits = append(waits, l)
+		}
+	}
+	if len(waits) == 0 || await(over) {
 		return
 	}
-	l.mu.Lock()
-	vain := l.vain
-	l.mu.Unlock()
-	if !vain && !Await(over) {
+	for _, l := range waits {
 		l.mu.Lock()
 		l.vain = len(l.after) > 0
 		l.mu.Unlock()
 	}
 }
 
-// How long Await waits: what is about to begin has a few instructions to go, unless its
+func (l *lane) waitedInVain() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.vain
+}
+
+// How long await waits: what is about to begin has a few instructions to go, unless its
 // thread was taken away.
 const (
 	awaitYields = 100
@@ -70,8 +81,8 @@ const (
 	awaitSleep  = time.Millisecond
 )
 
-// Await waits for a moment until something is over, and says whether it is.
-func Await(over func() bool) bool {
+// await waits for a moment until something is over, and says whether it is.
+func await(over func() bool) bool {
 	for i := range awaitYields + awaitSleeps {
 		if over() {
 			return true

@@ -25,7 +25,7 @@ func TestAfter(t *testing.T) {
 		}
 		var ran []string
 		after := func(name, what string) {
-			e.After(0, func(at *machine.Watch) bool { return at.Name == name }, func() { ran = append(ran, what) })
+			e.After([]int32{0}, func(at *machine.Watch) bool { return at.Name == name }, func() { ran = append(ran, what) })
 		}
 		check := func(when string, want ...string) {
 			t.Helper()
@@ -42,7 +42,7 @@ func TestAfter(t *testing.T) {
 		}
 		after(first, "the call that is made")
 		after(second, "the next one")
-		e.After(7, func(*machine.Watch) bool { return true }, func() { ran = append(ran, "no lane") })
+		e.After([]int32{7}, func(*machine.Watch) bool { return true }, func() { ran = append(ran, "no lane") })
 		check("in the first call", "the next one", "no lane")
 		close(gates[first])
 		check("in the second call", "the call that is made")
@@ -70,9 +70,9 @@ func TestAwaitInVain(t *testing.T) {
 		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { <-gate }), "a"))
 		synctest.Wait()
 		for i, want := range []time.Duration{awaitSleeps * awaitSleep, 0} {
-			e.After(0, func(*machine.Watch) bool { return true }, func() {})
+			e.After([]int32{0}, func(*machine.Watch) bool { return true }, func() {})
 			begin := time.Now()
-			e.Await(0, func() bool { return false })
+			e.Await([]int32{0}, func() bool { return false })
 			if took := time.Since(begin); took != want {
 				t.Errorf("wait %d took %v, want %v", i, took, want)
 			}
@@ -102,8 +102,8 @@ func TestAwaitAfterVain(t *testing.T) {
 		synctest.Wait()
 		await := func() bool {
 			var over atomic.Bool
-			e.After(0, func(*machine.Watch) bool { return true }, func() { over.Store(true) })
-			e.Await(0, over.Load)
+			e.After([]int32{0}, func(*machine.Watch) bool { return true }, func() { over.Store(true) })
+			e.Await([]int32{0}, over.Load)
 			return over.Load()
 		}
 		if await() {
