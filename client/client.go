@@ -254,8 +254,8 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	if err != nil {
 		return nil, err
 	}
-	to := &batcher{receiver: newReceiver(&w.core, h, form)}
-	return w.start(&part{subscription: &w.subscription, to: to, name: collection}, a)
+	to := newBatcher(&w.core, h, form)
+	return w.start(&part{subscription: &w.subscription, to: &to, name: collection}, a)
 }
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.

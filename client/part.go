@@ -35,56 +35,31 @@ func (p *part) hear(ev Event[any]) bool {
 
 // Flush implements engine.Sink.
 func (p *part) Flush(last bool) {
-	p.to.pending = p.to.pending && !last
-	p.to.flush(last)
-}
-
-// receiver is who is given the batches of a watch or a set.
-type receiver struct {
-	*core
-	handler BatchHandler[any]
-	form    form
-	turn    chan struct{} // held by the dispatcher that calls the handler; each authority has a dispatcher
-}
-
-func newReceiver(w *core, h BatchHandler[any], f form) *receiver {
-	return &receiver{w, h, f, make(chan struct{}, 1)}
-}
-
-// deliver hands a batch over, without what is of parts that left meanwhile: in a set one of the same name may
-// have come since. There is news for each event.
-func (r *receiver) deliver(b Batch[any], of []news) {
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
-	r.handle(func() {
-		n := 0
-		for i := range b.Events {
-			if of[i].answer.over() {
-				continue
-			}
-			if n < i {
-				b.Events[n] = b.Events[i]
-			}
-			r.client.give(&b.Events[n], r.form)
-			n++
-		}
-		clear(b.Events[n:])
-		if b.Events = b.Events[:n]; n > 0 || b.Last {
-			r.handler(b)
-		}
-	})
+	b := p.to
+	b.pending = b.pending && !last
+	if len(b.events) > 0 || last && b.open {
+		b.handOver(last)
+	}
 }
 
 // maxBatch is how many events a batch holds at most.
 const maxBatch = 512
 
-// batcher collects the events of a lane; owned by its dispatcher.
+// batcher collects the events of a lane for the handler of a watch or a set; owned by the lane's dispatcher.
 type batcher struct {
-	*receiver
+	*core
+	handler BatchHandler[any]
+	form    form
+	turn    chan struct{} // held by the dispatcher that calls the handler: those of a set are several
+
 	events  []Event[any]
 	news    []news // of each event
 	pending bool   // a flush will come
 	open    bool   // a batch that was not the last was handed over
+}
+
+func newBatcher(w *core, h BatchHandler[any], f form) batcher {
+	return batcher{core: w, handler: h, form: f, turn: make(chan struct{}, 1)}
 }
 
 // news is whom an event is told to, and what that makes of the answer, as of [told].
@@ -94,7 +69,7 @@ type news struct {
 }
 
 // add says whether a flush is to be asked for.
-func (b *batcher) add(ev Event[any], of news) bool {
+func (b *batcher) add(ev Event[any], of news) (wantsFlush bool) {
 	if n := len(b.events); n == cap(b.events) { // few copies: most events are in batches that are full
 		room := min(max(1, 7*n), maxBatch-n)
 		b.events, b.news = slices.Grow(b.events, room), slices.Grow(b.news, room)
@@ -103,27 +78,38 @@ func (b *batcher) add(ev Event[any], of news) bool {
 	if len(b.events) == maxBatch {
 		b.handOver(false)
 	}
-	return b.wantFlush()
+	wantsFlush, b.pending = !b.pending, true
+	return wantsFlush
 }
 
-func (b *batcher) wantFlush() bool {
-	fresh := !b.pending
-	b.pending = true
-	return fresh
-}
-
-func (b *batcher) flush(last bool) {
-	if len(b.events) > 0 || last && b.open {
-		b.handOver(last)
-	}
-}
-
-// handOver has the answers that the events bring taken once the handler has had them.
+// handOver hands a batch to the handler. The answers that the events bring are taken once the handler has had them.
 func (b *batcher) handOver(last bool) {
 	batch, news := Batch[any]{Events: b.events, Last: last}, b.news
 	b.events, b.news, b.open = nil, nil, !last
-	b.deliver(batch, news)
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	b.handle(func() { b.deliver(batch, news) })
 	for _, n := range news {
 		b.client.answers.become(n.answer, n.state)
+	}
+}
+
+// deliver calls the handler with a batch, without what is of parts that left meanwhile: in a set one of the same name
+// may have come since.
+func (b *batcher) deliver(batch Batch[any], of []news) {
+	n := 0
+	for i := range batch.Events {
+		if of[i].answer.over() {
+			continue
+		}
+		if n < i {
+			batch.Events[n] = batch.Events[i]
+		}
+		b.client.give(&batch.Events[n], b.form)
+		n++
+	}
+	clear(batch.Events[n:])
+	if batch.Events = batch.Events[:n]; n > 0 || batch.Last {
+		b.handler(batch)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // methods are safe for concurrent use and may be called inside its handler.
 type Set struct {
 	core
-	to   *receiver
 	kind resource.AnyType
+	to   batcher // as it is made for each lane
 
 	mu      sync.Mutex         // guards the fields below
 	members map[string]*part   // by canonical name, those of other spellings behind the first
@@ -38,7 +38,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	}
 	s := &Set{kind: kind, members: map[string]*part{}, batches: map[int32]*batcher{}}
 	s.init(ctx, v, isSet)
-	s.to = newReceiver(&s.core, h, form)
+	s.to = newBatcher(&s.core, h, form)
 	s.watch.Owner = s
 	if err := s.begin(); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (s *Set) enter(m *part, a asked) bool {
 	}
 	s.put(a.name, m)
 	if m.to = s.batches[m.watch.Lane]; m.to == nil {
-		m.to = &batcher{receiver: s.to}
-		s.batches[m.watch.Lane] = m.to
+		b := s.to
+		m.to, s.batches[m.watch.Lane] = &b, &b
 	}
 	return true
 }
