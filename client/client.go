@@ -200,7 +200,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	served, form := c.kinds.serving(kind)
 	s := &single{}
 	s.init(ctx, v, isOne)
-	a, err := v.prepare(served, name, &s.watch)
+	a, err := v.prepare(served, name, false, &s.watch)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	kind, form := c.kinds.serving(kind)
 	w := &Watch{}
 	w.init(ctx, v, isCollection)
-	a, err := v.prepareAll(kind, collection, &w.watch)
+	a, err := v.prepare(kind, collection, true, &w.watch)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 // get is the answer of Get, as the client decodes it.
 func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v *view) (ev Event[any], err error) {
 	w := &machine.Watch{}
-	a, err := v.prepare(kind, name, w)
+	a, err := v.prepare(kind, name, false, w)
 	if err != nil {
 		return ev, err
 	}

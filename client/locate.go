@@ -17,11 +17,12 @@ import (
 
 // asked is what a program asks for.
 type asked struct {
-	kind resource.AnyType
-	name string         // canonical, with its directives
-	at   *xdstp.Locator // nil of a name without directives that is no list collection's URL
-	list bool           // it is a list collection
-	to   target
+	kind     resource.AnyType
+	name     string         // canonical, with its directives
+	at       *xdstp.Locator // nil of a name without directives that is no list collection's URL
+	list     bool           // it is a list collection
+	wildcard bool           // it is every resource of the type, or a glob
+	to       target
 }
 
 // target is what is subscribed to: for a list collection, and for an entry of one, the list's directory.
@@ -38,54 +39,47 @@ var (
 // wildcard is the name of everything.
 const wildcard = "*"
 
-// read says what a name of one resource asks for, and finds that. It makes no source.
-func (v *view) read(kind resource.AnyType, name string) (a asked, err error) {
+// read says what a name asks for, that of one resource or of a whole collection, and finds that. It makes no source.
+func (v *view) read(kind resource.AnyType, name string, collection bool) (a asked, err error) {
 	a.kind, a.to.kind = kind, kind
 	switch {
-	case name == wildcard:
+	case !collection && name == wildcard:
 		return a, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
-	case isURL(name) && strings.Contains(name, "#"):
-		l, err := v.locator(kind, name, false)
+	case isURL(name) && (collection || strings.Contains(name, "#")):
+		l, err := xdstp.ParseLocator(name)
+		if err == nil {
+			l, err = v.inContext(kind, l, collection)
+		}
 		if err != nil {
 			return a, err
 		}
-		a.name, a.at = l.String(), &l
-		a.to, err = v.find(kind, l)
-		return a, err
-	}
-	if a.to.Resolved, err = v.table.Resolve(kind.TypeURL(), name); err == nil {
-		err = v.nameInContext(&a.to, false)
-	}
-	a.name = a.to.Name
-	return a, err
-}
-
-// readAll is read for the name of a collection.
-func (v *view) readAll(kind resource.AnyType, name string) (a asked, err error) {
-	a.kind, a.to.kind = kind, kind
-	if isURL(name) {
-		l, err := v.locator(kind, name, true)
-		isList := l.Scheme == xdstp.SchemeFile || l.Name.IsListCollection(kind.TypeURL())
-		switch _, isEntry := l.Entry(); {
-		case err != nil:
-			return a, err
-		case isList && isEntry:
-			return a, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
-		case isList:
-			a.name, a.at, a.list = l.String(), &l, true
-			a.to, err = v.find(v.client.directoryOf(kind), l)
+		of := kind
+		if collection && (l.Scheme == xdstp.SchemeFile || l.Name.IsListCollection(kind.TypeURL())) {
+			if _, isEntry := l.Entry(); isEntry {
+				return a, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
+			}
+			a.list, of = true, v.client.directoryOf(kind)
+		}
+		if a.list || !collection {
+			a.name, a.at = l.String(), &l
+			a.to, err = v.find(of, l)
 			return a, err
 		}
-	} else if v.list && name != "" && name != wildcard && !strings.HasSuffix(name, "/*") {
+	case collection && v.list && name != "" && name != wildcard && !strings.HasSuffix(name, "/*"):
 		// LEDS-1: with "/*" at its end it would be a glob.
 		a.name, a.list, a.to.kind = name, true, v.client.directoryOf(kind)
 		a.to.Resolved, err = v.table.Resolve(a.to.kind.TypeURL(), name)
 		return a, err
 	}
-	if a.to.Resolved, err = v.table.ResolveCollection(kind.TypeURL(), name); err == nil {
-		err = v.nameInContext(&a.to, true)
+	if collection {
+		a.to.Resolved, err = v.table.ResolveCollection(kind.TypeURL(), name)
+	} else {
+		a.to.Resolved, err = v.table.Resolve(kind.TypeURL(), name)
 	}
-	a.name = a.to.Name
+	if err == nil {
+		err = v.nameInContext(&a.to, collection)
+	}
+	a.name, a.wildcard = a.to.Name, collection
 	return a, err
 }
 
@@ -129,15 +123,6 @@ func (v *view) findFile(kind resource.AnyType, url string) (r authority.Resolved
 
 // directoryOf is the type of list collections of a type.
 func (c *Client) directoryOf(k resource.AnyType) listing.Kind { return listing.KindOf(k, &c.layouts) }
-
-// locator reads what a program asks for, directives and all, in its context.
-func (v *view) locator(kind resource.AnyType, text string, collection bool) (xdstp.Locator, error) {
-	l, err := xdstp.ParseLocator(text)
-	if err != nil {
-		return l, err
-	}
-	return v.inContext(kind, l, collection)
-}
 
 // nameInContext is inContext for a name that was found.
 func (v *view) nameInContext(to *target, collection bool) error {

@@ -55,7 +55,7 @@ func (s *Set) Add(names ...string) error {
 	var added []*subscription
 	for _, name := range names {
 		m := newMember(name)
-		a, err := s.prepare(s.kind, name, &m.watch)
+		a, err := s.prepare(s.kind, name, false, &m.watch)
 		if end := s.Err(); end != nil {
 			return end
 		}
@@ -100,7 +100,7 @@ func (s *Set) enter(m *part, a asked) bool {
 // spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
-		if a, err := s.read(s.kind, name); err == nil { // what is wrong is not in the set
+		if a, err := s.read(s.kind, name, false); err == nil { // what is wrong is not in the set
 			s.remove(a.name, name)
 		}
 	}

@@ -41,20 +41,12 @@ func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
 	return v, nil
 }
 
-// prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
-func (v *view) prepare(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
-	a, err := v.read(kind, name)
+// prepare checks what a watch of one resource or of a whole collection is to be, which has not begun, and gives it its
+// source.
+func (v *view) prepare(kind resource.AnyType, name string, collection bool, w *machine.Watch) (asked, error) {
+	a, err := v.read(kind, name, collection)
 	if err == nil {
-		err = v.placeAsked(a, w)
-	}
-	return a, v.client.configError(kind, name, err)
-}
-
-// prepareAll is prepare for a watch of a collection.
-func (v *view) prepareAll(kind resource.AnyType, name string, w *machine.Watch) (asked, error) {
-	a, err := v.readAll(kind, name)
-	if err == nil {
-		w.Wildcard, w.Explicit = !a.list, v.explicit
+		w.Wildcard, w.Explicit = a.wildcard, a.wildcard && v.explicit
 		err = v.placeAsked(a, w)
 	}
 	return a, v.client.configError(kind, name, err)
