@@ -23,7 +23,7 @@ type BlockedHandler struct {
 func (b BlockedHandler) Error() string {
 	who := "a guard, or a function of Trace or Metrics,"
 	if b.Type != "" {
-		who = fmt.Sprintf("the handler of %s %q", shortType(b.Type), b.Name)
+		who = "the handler of " + textOf(b.Type, b.Name)
 	}
 	return fmt.Sprintf("xds: %s has not returned for %v, and %d events wait for it", who, b.For.Round(time.Millisecond), b.Waiting)
 }

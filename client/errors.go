@@ -51,35 +51,37 @@ type ResourceError struct {
 }
 
 func (e *ResourceError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "xds: %s ", shortType(e.Type))
+	what := textOf(e.Type, e.Name)
 	if e.Name == "" && e.Kind == ErrorRejected {
-		b.WriteString("response")
-	} else {
-		fmt.Fprintf(&b, "%q", e.Name)
+		what = shortType(e.Type) + " response"
 	}
-	several := errors.As(e.Err, new(serverErrors))
-	if e.Server != "" && !several {
-		fmt.Fprintf(&b, " of server %q", e.Server)
+	if errors.As(e.Err, new(serverErrors)) {
+		return "xds: " + textFor(what, "", e.NodeID) + ": no server can be reached: " + e.Err.Error()
 	}
-	fmt.Fprintf(&b, " for node %q: ", e.NodeID)
-	if several {
-		return b.String() + "no server can be reached: " + e.Err.Error()
-	}
+	why := ""
 	switch e.Kind {
 	case ErrorConnection:
+		why = "the server cannot be reached: "
 		if errors.As(e.Err, new(*transport.PollError)) {
-			b.WriteString("a poll failed: ")
-		} else {
-			b.WriteString("the server cannot be reached: ")
+			why = "a poll failed: "
 		}
 	case ErrorStream:
-		b.WriteString("the stream ended before a response: ")
+		why = "the stream ended before a response: "
 	case ErrorRejected:
-		b.WriteString("rejected: ")
+		why = "rejected: "
 	}
-	b.WriteString(strings.TrimPrefix(e.Err.Error(), "xds: "))
-	return b.String()
+	return "xds: " + textFor(what, e.Server, e.NodeID) + ": " + why + strings.TrimPrefix(e.Err.Error(), "xds: ")
+}
+
+// textOf is a resource as texts have it.
+func textOf(typeURL, name string) string { return fmt.Sprintf("%s %q", shortType(typeURL), name) }
+
+// textFor is what a server has, or lacks, for a node.
+func textFor(what, server, node string) string {
+	if server != "" {
+		what += fmt.Sprintf(" of server %q", server)
+	}
+	return fmt.Sprintf("%s for node %q", what, node)
 }
 
 // shortType is a type URL as texts have it.

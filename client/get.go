@@ -118,12 +118,12 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v 
 		return ev, nil
 	}
 	if engine.InHandler() {
-		return ev, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
+		return ev, fmt.Errorf("%w: %s is not held", ErrInHandler, textOf(key.typeURL, key.name))
 	}
 	item, err := c.gets.Enter(key, func() (*lookup, error) { return v.lookUp(a, w) })
 	switch {
 	case err == ErrTooManyNames:
-		return ev, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
+		return ev, fmt.Errorf("%w: %s", err, textOf(key.typeURL, key.name))
 	case err != nil:
 		return ev, err
 	}
@@ -235,5 +235,5 @@ func (c *Client) useless(ev *Event[any]) error {
 
 // absence is the error of who needs a resource that does not exist.
 func (c *Client) absence(typeURL, name, server string, why Reason) error {
-	return fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, shortType(typeURL), name, server, c.node, why)
+	return fmt.Errorf("%w: %s (%s)", ErrDoesNotExist, textFor(textOf(typeURL, name), server, c.node), why)
 }

@@ -91,12 +91,12 @@ func (e *NotReadyError) Error() string {
 }
 
 func (l Lacking) text(node string) string {
-	s := fmt.Sprintf("%s %q of server %q for node %q", shortType(l.Type), cmp.Or(l.Locator, l.Name), l.Server, node)
+	s := textFor(textOf(l.Type, cmp.Or(l.Locator, l.Name)), l.Server, node)
 	if l.Err != nil {
 		s = strings.TrimPrefix(l.Err.Error(), "xds: ")
 	}
 	if s += fmt.Sprintf(" (%s)", l.Status); l.Locator != "" {
-		s = fmt.Sprintf("%s %q, which leads to %s", shortType(l.Type), l.Name, s)
+		s = fmt.Sprintf("%s, which leads to %s", textOf(l.Type, l.Name), s)
 	}
 	return engine.Cut(s, maxLackingText)
 }
