@@ -170,7 +170,7 @@ func (v *view) held(a asked, w *machine.Watch) (ev Event[any], ok bool) {
 	w.Owner = h
 	for w != nil {
 		h.next = nil
-		if n := v.client.heldNotice(w); n != nil {
+		if n := v.client.engine.Held(w); n != nil {
 			w.Owner.(engine.Sink).Tell(n)
 		}
 		w = h.next
@@ -205,20 +205,6 @@ func (h *holding) Hear(t *follow.Told) bool {
 
 // Flush implements [follow.Sink].
 func (h *holding) Flush(bool) {}
-
-// heldNotice is what a watch would be told of the value that is held; nil if there is none.
-func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
-	r := c.engine.Held(w)
-	if r.Raw == nil {
-		return nil
-	}
-	n := &machine.Notice{News: machine.News{
-		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
-		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
-	}, Held: true, Locator: r.Locator}
-	c.engine.DecodeHeld(n, w)
-	return n
-}
 
 // useless says why an answer is of no use; nil of a value.
 func (c *Client) useless(ev *Event[any]) error {

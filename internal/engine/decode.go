@@ -237,26 +237,40 @@ func (e *Engine) Decode(k resource.AnyType, server int, raw []byte) (any, error)
 // exited is the fault of a held resource whose decoder ended its goroutine.
 var exited = &machine.Fault{Kind: machine.FaultRejected, Err: errGoexit}
 
-// DecodeHeld decodes what a notice holds for a watch, if that wants to hear it, on the caller's goroutine. It was accepted
+// Held is what a watch, which need not live, would be told of the value that is held; nil if there is none.
+func (e *Engine) Held(w *machine.Watch) *machine.Notice {
+	var r machine.Resource
+	e.ask(func() { r, _ = e.machine.Held(int(w.Source), w.Type.URL, w.Name) })
+	if r.Raw == nil {
+		return nil
+	}
+	n := &machine.Notice{News: machine.News{
+		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
+		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
+	}, Held: true, Locator: r.Locator}
+	e.decodeHeld(n, w)
+	return n
+}
+
+// decodeHeld decodes what a notice holds for a watch, if that wants to hear it, on the caller's goroutine. It was accepted
 // once, but its decoder may have changed its mind: then the notice is one of a failure.
-func (e *Engine) DecodeHeld(n *machine.Notice, w *machine.Watch) {
+func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 	if !w.Owner.(Sink).Alive() {
 		return
 	}
 	n.Held, n.Kind, n.Fault = false, machine.NoticeFailed, exited // so it is if the decoder does not return
-	value, err := e.held(w.Type.Owner.(resource.AnyType), n)
+	var value any
+	var err error
+	if kind := w.Type.Owner.(resource.AnyType); n.Locator {
+		value, err = NewRedirect(kind, n.Raw)
+	} else {
+		value, err = e.Decode(kind, n.Server, n.Raw)
+	}
 	if err != nil {
 		n.Fault = &machine.Fault{Kind: machine.FaultRejected, Err: err, Version: n.Version}
 		return
 	}
 	n.Kind, n.Fault, n.Value = machine.NoticeUpdated, nil, value
-}
-
-func (e *Engine) held(k resource.AnyType, n *machine.Notice) (any, error) {
-	if n.Locator {
-		return NewRedirect(k, n.Raw)
-	}
-	return e.Decode(k, n.Server, n.Raw)
 }
 
 // Incremental is a kind that decodes with less work what differs little from the accepted

@@ -146,7 +146,7 @@ func New(c Config) *Engine {
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
 		lines: newLines(&c),
 	}
-	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.DecodeHeld
+	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.decodeHeld
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*server{})
 	e.extend(c.Servers, c.Sources)
@@ -197,12 +197,6 @@ func (e *Engine) ChangeParams(typeURL string, params map[string]string) bool {
 
 // Loaded says what the store has of what the machine looks for.
 func (e *Engine) Loaded(l machine.Loaded) { e.post(l) }
-
-// Held tells what is known of the resource that a watch is of, which need not live; nothing if it is not known at all.
-func (e *Engine) Held(w *machine.Watch) (r machine.Resource) {
-	e.ask(func() { r, _ = e.machine.Held(int(w.Source), w.Type.URL, w.Name) })
-	return r
-}
 
 // Known tells what is known of what watches ask for, of those that live. The loop waits for it.
 func (e *Engine) Known(ws ...*machine.Watch) []machine.Resource {
