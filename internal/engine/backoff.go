@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"maps"
 	"math"
@@ -74,46 +73,23 @@ type retry struct {
 	ref      machine.Ref
 }
 
-// wake is the end of a wait. It is stale if the stream does not wait for it any more.
-type wake struct {
-	at    time.Time
-	retry *retry
-}
-
-type wakes []wake
-
-func (q wakes) Len() int           { return len(q) }
-func (q wakes) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-func (q wakes) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *wakes) Push(x any)        { *q = append(*q, x.(wake)) }
-func (q *wakes) Pop() any {
-	n := len(*q) - 1
-	w := (*q)[n]
-	*q = slices.Delete(*q, n, n+1)
-	return w
-}
-
-// next is when the first wait ends; zero for never.
-func (q *wakes) next() time.Time {
-	for len(*q) > 0 {
-		if w := (*q)[0]; w.retry.waiting && w.retry.at.Equal(w.at) {
-			return w.at
-		}
-		heap.Pop(q)
-	}
-	return time.Time{}
-}
-
 // waits are the waits of the streams; owned by the loop.
 type waits struct {
 	of   map[int]*retry // by machine stream
-	ends wakes
+	next time.Time      // when the first ends, or earlier; zero if there is none
 }
 
 // begin begins a wait.
 func (q *waits) begin(r *retry, at time.Time, ref machine.Ref) {
 	r.waiting, r.at, r.ref = true, at, ref
-	heap.Push(&q.ends, wake{at, r})
+	q.note(at)
+}
+
+// note notes when a wait ends.
+func (q *waits) note(at time.Time) {
+	if q.next.IsZero() || at.Before(q.next) {
+		q.next = at
+	}
 }
 
 // ask runs f on the policy. If that is nil, or does not return, the default takes its place.
@@ -224,31 +200,39 @@ func (e *Engine) wait(w machine.Wait) {
 	e.config.Logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
 }
 
-// due ends the waits that are over, those of the first streams first.
+// due ends the waits that are over.
 func (q *waits) due(now time.Time) (events []machine.Event) {
+	if q.next.IsZero() || now.Before(q.next) {
+		return nil
+	}
+	return q.end(func(at time.Time) bool { return !now.Before(at) })
+}
+
+// reset ends all waits now, and starts their growth over.
+func (q *waits) reset() []machine.Event {
+	for _, i := range slices.Sorted(maps.Keys(q.of)) {
+		q.of[i].reset()
+	}
+	return q.end(func(time.Time) bool { return true })
+}
+
+// end ends the waits that would end at some times, those of the first streams first.
+func (q *waits) end(which func(at time.Time) bool) (events []machine.Event) {
+	q.next = time.Time{}
 	var over []machine.Ref
-	for at := q.ends.next(); !at.IsZero() && !now.Before(at); at = q.ends.next() {
-		r := q.ends[0].retry
-		r.waiting = false
-		over = append(over, r.ref)
+	for _, r := range q.of {
+		switch {
+		case !r.waiting:
+		case which(r.at):
+			r.waiting = false
+			over = append(over, r.ref)
+		default:
+			q.note(r.at)
+		}
 	}
 	slices.SortFunc(over, func(a, b machine.Ref) int { return cmp.Compare(a.Stream, b.Stream) })
 	for _, ref := range over {
 		events = append(events, machine.Retry{Ref: ref})
-	}
-	return events
-}
-
-// reset ends all waits now, and starts their growth over.
-func (q *waits) reset() (events []machine.Event) {
-	q.ends = nil
-	for _, i := range slices.Sorted(maps.Keys(q.of)) {
-		r := q.of[i]
-		r.reset()
-		if r.waiting {
-			r.waiting = false
-			events = append(events, machine.Retry{Ref: r.ref})
-		}
 	}
 	return events
 }

@@ -345,7 +345,7 @@ func (e *Engine) step(events []machine.Event) {
 // never.
 func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	deadline, _ := e.machine.Deadline()
-	for _, at := range [...]time.Time{deadline, e.waits.ends.next(), e.watchdog.at, e.decoders.dismissal()} {
+	for _, at := range [...]time.Time{deadline, e.waits.next, e.watchdog.at, e.decoders.dismissal()} {
 		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
 			due = at
 		}
