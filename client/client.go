@@ -114,7 +114,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ec.Alarm = config.Logger // of the program alone
+	ec.Logger = config.Logger // nil if the program has none
 	for _, notice := range boot.Notices {
 		c.config.Logger.Info(notice)
 	}
@@ -141,7 +141,6 @@ func (c *Client) engineConfig() (ec engine.Config, err error) {
 		HandlerTimeout: c.config.HandlerTimeout,
 		Node:           c.makeNode,
 		Guard:          c.judge,
-		Logger:         c.config.Logger,
 		Metrics:        c.counters(),
 	}
 	if c.config.Trace != nil {

@@ -197,7 +197,7 @@ func (e *Engine) wait(w machine.Wait) {
 		d = r.grow()
 	}
 	e.waits.begin(r, now.Add(d), w.Ref)
-	e.config.Logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
+	e.logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
 }
 
 // due ends the waits that are over.

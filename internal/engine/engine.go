@@ -36,10 +36,9 @@ type Config struct {
 	Sources        []machine.Source
 	HandlerTimeout time.Duration // after which a handler is reported; 0 for never
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
-	Node   func() []byte
+	Node func() []byte
+	// Logger is the program's; nil for none: then panics of the program's code go to what slog.Default is at that time.
 	Logger *slog.Logger
-	// Alarm takes panics of the program's code; nil for what slog.Default is at that time.
-	Alarm *slog.Logger
 	// Guard judges what the responses of guarded types would do, in the same lane as Trace.
 	// It may be nil if no type is guarded.
 	Guard func(*machine.Proposal) error
@@ -144,7 +143,7 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
 		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
-		lines: newLines(&c),
+		lines: newLines(c.Logger),
 	}
 	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.decodeHeld
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
@@ -221,7 +220,7 @@ func (e *Engine) Works(w *machine.Watch) (is bool) {
 // ResetBackoff ends all waits between attempts now and starts their growth over.
 func (e *Engine) ResetBackoff() {
 	e.post(func() {
-		e.config.Logger.Debug("backoff is reset")
+		e.logger.Debug("backoff is reset")
 		e.again = append(e.again, e.waits.reset()...)
 	})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -48,25 +49,22 @@ func (q *quota) take(now time.Time) (omitted int, ok bool) {
 // lines are what is logged; owned by the loop.
 type lines struct {
 	logger    *slog.Logger
-	panics    *slog.Logger // those of the program's code go there; nil for slog.Default
+	program   *slog.Logger // the logger that the program has; nil if it has none
 	quotas    map[logKey]*quota
 	lastNack  map[nackKey]string
 	lastFault map[string]string // by URI
 }
 
-func newLines(c *Config) *lines {
+func newLines(program *slog.Logger) *lines {
 	return &lines{
-		logger: c.Logger, panics: c.Alarm,
+		logger: cmp.Or(program, slog.New(slog.DiscardHandler)), program: program,
 		quotas: map[logKey]*quota{}, lastNack: map[nackKey]string{}, lastFault: map[string]string{},
 	}
 }
 
 // alarm is the logger for panics of the program's code. It may be called outside the loop.
 func (x *lines) alarm() *slog.Logger {
-	if x.panics == nil {
-		return slog.Default() // they leave a trace without a logger too
-	}
-	return x.panics
+	return cmp.Or(x.program, slog.Default()) // they leave a trace without a logger too
 }
 
 // say logs one line, if there is room for it.
