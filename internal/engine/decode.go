@@ -90,9 +90,11 @@ func (d *decoders) dismissal() time.Time {
 // decodeMore gives tasks to workers as far as there may be workers.
 func (e *Engine) decodeMore() {
 	for t := e.decoders.next(); t != nil; t = e.decoders.next() {
-		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.server(t.Server).Source}
+		e.worker().jobs <- job{t, kindOf(t.Type), e.server(t.Server).Source}
 	}
 }
+
+func kindOf(t *machine.Type) resource.AnyType { return t.Owner.(resource.AnyType) }
 
 // worker finds an idle worker or starts one.
 func (e *Engine) worker() *worker {
@@ -261,7 +263,7 @@ func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 	n.Held, n.Kind, n.Fault = false, machine.NoticeFailed, exited // so it is if the decoder does not return
 	var value any
 	var err error
-	if kind := w.Type.Owner.(resource.AnyType); n.Locator {
+	if kind := kindOf(w.Type); n.Locator {
 		value, err = NewRedirect(kind, n.Raw)
 	} else {
 		value, err = e.Decode(kind, n.Server, n.Raw)

@@ -111,8 +111,6 @@ type Engine struct {
 	// Owned by the loop.
 	*lines
 	watchdog
-	sources    []machine.Source
-	kinds      map[string]resource.AnyType
 	streams    map[int]*stream // by machine stream
 	down       []machine.Ref   // streams that ended in this step
 	unused     []*server       // the last stream of each on its connection ended in this step
@@ -141,8 +139,8 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(c.Machine),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
-		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
+		streams: map[int]*stream{},
+		waits:   waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, deliveries: map[int]*delivery{},
 		lines: newLines(c.Logger),
 	}
 	e.lanes.dispatch, e.lanes.decode = e.dispatchApart, e.decodeHeld
@@ -180,7 +178,6 @@ func (e *Engine) extend(servers []Server, sources []machine.Source) {
 	for _, s := range sources {
 		e.machine.AddSource(s)
 	}
-	e.sources = append(e.sources, sources...)
 }
 
 func (e *Engine) server(i int) *server { return (*e.servers.Load())[i] }
@@ -388,9 +385,8 @@ func (e *Engine) shutdown() {
 
 // start notes what the engine itself has to know of a watch that begins.
 func (e *Engine) start(w *machine.Watch) machine.Start {
-	e.kinds[w.Type.URL] = w.Type.Owner.(resource.AnyType)
 	l := e.lanes.begin(w)
-	for _, i := range e.sources[w.Source].Servers {
+	for _, i := range e.machine.Servers(int(w.Source)) {
 		if s := e.server(i); s.home == nil {
 			s.home = l
 		}

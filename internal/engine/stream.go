@@ -49,8 +49,11 @@ func (e *Engine) stream(r machine.Ref) *stream {
 func (e *Engine) open(o machine.Open) {
 	server := e.server(o.Server)
 	s := &stream{
-		ref: o.Ref, server: server, kind: e.kinds[o.TypeURL],
+		ref: o.Ref, server: server,
 		outbox: make(chan [][]byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
+	}
+	if o.Type != nil {
+		s.kind = kindOf(o.Type)
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
 	e.waits.of[o.Stream].rested(s.opened)

@@ -83,3 +83,11 @@ type Type struct {
 	// at all, negative for good.
 	Keep time.Duration
 }
+
+// url is "" for nil.
+func (t *Type) url() string {
+	if t == nil {
+		return ""
+	}
+	return t.URL
+}

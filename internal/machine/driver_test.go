@@ -396,7 +396,7 @@ func (d *driver) step(events ...Event) {
 	}
 	for _, o := range fx.Open {
 		d.ref = o.Ref
-		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.TypeURL))))
+		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.Type.url()))))
 		switch {
 		case d.dead[o.Server]:
 			d.step(d.event([]string{"fail"}))

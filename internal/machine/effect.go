@@ -48,8 +48,8 @@ type Effects struct {
 // Open asks for a stream.
 type Open struct {
 	Ref
-	Server  int
-	TypeURL string // "" for an aggregated stream
+	Server int
+	Type   *Type // nil for an aggregated stream
 }
 
 // Wait asks for a backoff.

@@ -103,7 +103,7 @@ func (w *world) carry(fx Effects) {
 				types[url] = newSimType(sub.typ, sub.since)
 			}
 		}
-		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: types, working: s.working}
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.Type.url(), types: types, working: s.working}
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {

@@ -100,16 +100,17 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 }
 
 // streamFor finds or makes the stream that carries a type of a server.
-func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
+func (m *Machine) streamFor(server, scope int, t *Type) *stream {
 	// CFG-3, FALLBACK-2: all that resolves to the server, in one scope, shares the stream.
 	key := slot{server: server, scope: scope}
-	if m.servers[server].PerType {
-		key.url = typeURL
+	if !m.servers[server].PerType {
+		t = nil
 	}
+	key.url = t.url()
 	s := m.slots[key]
 	if s == nil {
 		s = &stream{
-			ref: Ref{Stream: len(m.streams)}, server: server, url: key.url, agenda: &m.agenda,
+			ref: Ref{Stream: len(m.streams)}, server: server, typ: t, agenda: &m.agenda,
 			Server: m.servers[server], clock: clock{start: m.began},
 		}
 		s.quirks = newQuirks(s)

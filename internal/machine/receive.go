@@ -13,7 +13,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
 	s.clock.stop(now)
 	if !s.toldUp() {
-		m.tellOf(s.ref, NoticeStreamUp, s.url)
+		m.tellOf(s.ref, NoticeStreamUp, s.typ.url())
 	}
 	s.responded, s.undelivered = true, s.ref
 	if r.TypeURL == "" {
@@ -86,8 +86,8 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 // of one type need not say it. On others an entry tells it, or what was subscribed to.
 func (s *stream) untyped(r *wire.Response) string {
 	// ADS-1: a stream of one type tells it.
-	if s.url != "" || !s.Delta {
-		return s.url
+	if s.typ.url() != "" || !s.Delta {
+		return s.typ.url()
 	}
 	// ADS-1, V2-4: delta responses once had no field for it.
 	for i := range r.Resources {

@@ -53,6 +53,9 @@ func (m *Machine) AddSource(s Source) int {
 	return len(m.sources) - 1
 }
 
+// Servers are those of a source, in order of priority.
+func (m *Machine) Servers(source int) []int { return m.sources[source].Servers }
+
 // sourceKeyOf names the source that answers for a type's names.
 func (m *Machine) sourceKeyOf(i int, typeURL string) sourceKey {
 	key := sourceKey{source: i}
@@ -63,13 +66,13 @@ func (m *Machine) sourceKeyOf(i int, typeURL string) sourceKey {
 }
 
 // sourceOf finds or makes the source that answers for a type's names.
-func (m *Machine) sourceOf(i int, typeURL string) *source {
-	key := m.sourceKeyOf(i, typeURL)
+func (m *Machine) sourceOf(i int, t *Type) *source {
+	key := m.sourceKeyOf(i, t.URL)
 	src := m.working[key]
 	if src == nil {
 		src = &source{Source: m.sources[i], index: i}
 		for _, server := range src.Servers {
-			s := m.streamFor(server, src.Scope, typeURL)
+			s := m.streamFor(server, src.Scope, t)
 			s.sources = append(s.sources, src)
 			src.streams = append(src.streams, s)
 		}

@@ -19,7 +19,7 @@ type stream struct {
 	*Server
 	ref     Ref // of the present incarnation, or the last
 	server  int
-	url     string // "" if aggregated
+	typ     *Type // nil if aggregated
 	state   streamState
 	links   []*link   // of its types, in the order in which they are sent
 	watches int       // that are alive

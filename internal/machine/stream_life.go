@@ -25,7 +25,7 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 func (m *Machine) open(s *stream) {
 	s.ref.Gen++
 	s.state = opening
-	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.url})
+	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.typ})
 }
 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
@@ -36,7 +36,7 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
 	if s.toldUp() {
-		m.tellOf(s.ref, NoticeStreamUp, s.url)
+		m.tellOf(s.ref, NoticeStreamUp, s.typ.url())
 	}
 	m.readOn(now, s)
 }
@@ -156,7 +156,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 // whether the stream is still wanted.
 func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
 	if s.toldUp() {
-		m.tellOf(s.ref, NoticeStreamDown, s.url).Fault = fault
+		m.tellOf(s.ref, NoticeStreamDown, s.typ.url()).Fault = fault
 	}
 	s.lingerUntil = time.Time{}
 	responded := s.responded

@@ -154,7 +154,7 @@ func (m *Machine) logType(l *link, warn bool, text string, attrs ...any) {
 }
 
 func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, TypeURL: s.url, Text: text, Attrs: attrs})
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, TypeURL: s.typ.url(), Text: text, Attrs: attrs})
 }
 
 // maxNotified is how many troubles of a server are remembered as told.

@@ -7,7 +7,7 @@ import (
 
 // watch begins a watch: it joins what stands, hears what is known, and interest follows.
 func (m *Machine) watch(now time.Time, w *Watch) {
-	src := m.sourceOf(int(w.Source), w.Type.URL)
+	src := m.sourceOf(int(w.Source), w.Type)
 	c := m.cacheOf(w.Type, src.Scope)
 	if src.watches++; src.watches == 1 {
 		m.chooseServer(now, src)
