@@ -72,7 +72,7 @@ func TestAwaitInVain(t *testing.T) {
 		for i, want := range []time.Duration{awaitSleeps * awaitSleep, 0} {
 			e.After([]int32{0}, func(*machine.Watch) bool { return true }, func() {})
 			begin := time.Now()
-			e.Await([]int32{0}, func() bool { return false })
+			e.Await([]int32{0, 7}, func() bool { return false }) // nothing was ever told in lane 7
 			if took := time.Since(begin); took != want {
 				t.Errorf("wait %d took %v, want %v", i, took, want)
 			}
