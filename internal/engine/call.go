@@ -12,15 +12,16 @@ import (
 func (e *Engine) After(lanes []int32, about func(at *machine.Watch) bool, f func()) {
 	for i, number := range lanes {
 		l := e.lanes.at(number)
-		if l != nil && l.later(about, func() { e.After(lanes[i+1:], about, f) }) {
+		if l != nil && e.later(l, lanes[i+1:], about, f) {
 			return
 		}
 	}
 	f()
 }
 
-// later says whether f is run later.
-func (l *lane) later(about func(at *machine.Watch) bool, f func()) bool {
+// later says whether the dispatcher of a lane makes such a call. Then After goes on behind it, with the rest of the
+// lanes.
+func (e *Engine) later(l *lane, rest []int32, about func(at *machine.Watch) bool, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaited.Store(true) // and then telling is read: the dispatcher writes that, and then reads this
@@ -28,7 +29,7 @@ func (l *lane) later(about func(at *machine.Watch) bool, f func()) bool {
 	if at == nil || !about(at) {
 		return false
 	}
-	l.after = append(l.after, f)
+	l.after = append(l.after, func() { e.After(rest, about, f) })
 	return true
 }
 
