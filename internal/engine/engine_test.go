@@ -369,6 +369,40 @@ func TestLanesOutOfOrder(t *testing.T) {
 	})
 }
 
+// A dispatcher that has had nothing to do for a while ends, and another begins when there is something to tell.
+func TestIdleDispatcherEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		e := start(t, conn)
+		s := &sink{}
+		e.Start(watchOf((&slowKind{}).kind(), s, "a"))
+		st := <-conn.streams
+		st.requests(t)
+		works := func() (is bool) {
+			synctest.Wait()
+			e.ask(func() { is = e.lanes.all[0].works })
+			return is
+		}
+		for _, version := range []string{"1", "2", "3"} {
+			st.in <- things(t, version, "a", "b"+version)
+			if !works() {
+				t.Error("the dispatcher has ended at once")
+			}
+			time.Sleep(time.Minute)
+			if works() {
+				t.Error("the dispatcher of an idle lane stays")
+			}
+			e.Start(watchOf((&slowKind{}).kind(), s, "a"))
+			if !works() {
+				t.Error("no dispatcher tells a late watch")
+			}
+		}
+		if lines := s.told(); len(slices.DeleteFunc(lines, func(l string) bool { return l != "a=A" })) != 4 {
+			t.Errorf("told %q", lines)
+		}
+	})
+}
+
 // A connection that is slow to close delays neither the loop nor the next stream; Close
 // waits for it.
 func TestSlowConnClose(t *testing.T) {

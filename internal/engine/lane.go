@@ -8,12 +8,14 @@ import (
 )
 
 // lane is what waits to be told to the watches of one source, in order, and its dispatcher, the goroutine that
-// tells it.
+// tells it. That is there while there is something to tell and for a while after, since a client may come to know many
+// sources.
 // What waits in it is bounded: a response is not read before the last one was delivered, trouble of a
 // server is not told before the last was heard, and only so many requests are traced.
 type lane struct {
-	number int
-	decode func(*machine.Notice, *machine.Watch) // what is held, for a watch that came late
+	number   int
+	dispatch func(*lane)                           // starts the dispatcher
+	decode   func(*machine.Notice, *machine.Watch) // what is held, for a watch that came late
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -23,10 +25,12 @@ type lane struct {
 	after  []func() // to be run when the call that is made is over
 	vain   bool     // that call was waited for in vain
 	ended  bool
-	rests  bool // the dispatcher waits for work
+	works  bool // there is a dispatcher
+	rests  bool // it waits for work
+	leaves bool // it ends if there is none
 
 	// The loop's own.
-	observed bool // it is in watchdog.observed
+	observed bool // it is in watchdog.observed, as while there is a dispatcher
 	seen     sight
 
 	// What others may look at while the dispatcher is at work.
@@ -105,6 +109,20 @@ func (l *lane) put(it item) {
 	l.mu.Lock()
 	l.queue = append(l.queue, it)
 	l.queued += uint64(len(it.notices))
+	starts := !l.works
+	l.works, l.leaves = true, false
+	l.mu.Unlock()
+	if starts {
+		l.dispatch(l)
+	} else {
+		l.wake.Signal()
+	}
+}
+
+// leave ends the dispatcher, unless there is something to tell.
+func (l *lane) leave() {
+	l.mu.Lock()
+	l.leaves = true
 	l.mu.Unlock()
 	l.wake.Signal()
 }
@@ -123,18 +141,22 @@ func (l *lane) isEnded() bool {
 }
 
 // next makes doing the next item, and blocks until there is one. An item that is half done stays: another
-// goroutine goes on with it. It says no at the end of the lane.
+// goroutine goes on with it. It says no at the end of the lane, and when the dispatcher is to leave.
 func (l *lane) next() bool {
 	l.move(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.doing.empty() && !l.ended {
-		if len(l.queue) > 0 {
+		switch {
+		case len(l.queue) > 0:
 			l.doing, l.queue[0] = l.queue[0], item{}
 			if l.queue = l.queue[1:]; len(l.queue) == 0 {
 				l.queue = l.spare[:0]
 			}
-		} else {
+		case l.leaves:
+			l.works, l.leaves = false, false
+			return false
+		default:
 			l.rests = true
 			l.wake.Wait()
 			l.rests = false

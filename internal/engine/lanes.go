@@ -8,7 +8,7 @@ import (
 
 // lanes are those of an engine.
 type lanes struct {
-	dispatch func(*lane)                           // on a goroutine
+	dispatch func(*lane)                           // of each: on a goroutine
 	decode   func(*machine.Notice, *machine.Watch) // of each
 
 	mu  sync.RWMutex // of all: the loop adds to it, and others look at it
@@ -24,7 +24,7 @@ func (ls *lanes) of(number int32) *lane {
 	if int(number) < len(ls.all) && ls.all[number] != nil {
 		return ls.all[number]
 	}
-	l := &lane{number: int(number), decode: ls.decode}
+	l := &lane{number: int(number), dispatch: ls.dispatch, decode: ls.decode}
 	l.wake = sync.NewCond(&l.mu)
 	ls.mu.Lock()
 	if missing := int(number) + 1 - len(ls.all); missing > 0 {
@@ -32,7 +32,6 @@ func (ls *lanes) of(number int32) *lane {
 	}
 	ls.all[number] = l
 	ls.mu.Unlock()
-	ls.dispatch(l)
 	return l
 }
 

@@ -27,58 +27,72 @@ type sight struct {
 	told   bool // the operator was
 }
 
-// looks is how often lanes with work are looked at, within the time after which a handler is
+// looks is how often lanes with dispatchers are looked at, within the time after which a handler is
 // reported. That is all that the watchdog costs.
 const looks = 5
 
-// watchdog looks at the lanes that are busy, and reports a handler that does not return. It is owned by the loop.
+// watchdog looks at the lanes that have dispatchers: it reports a handler that does not return, and ends a dispatcher that
+// has nothing to do. It is owned by the loop.
 type watchdog struct {
 	*lines
 	timeout  time.Duration // after which a handler is reported; 0 for never
-	observed []*lane       // that have, or had a moment ago, something to do
+	observed []*lane       // that have dispatchers
 	at       time.Time     // when they are looked at next; zero if there are none
 }
 
-// put gives a lane something to do, and has it looked at while it is busy.
+// put gives a lane something to do, and has it looked at while it has a dispatcher.
 func (d *watchdog) put(l *lane, it item) {
 	l.put(it)
-	if l.observed || d.timeout <= 0 {
+	if l.observed {
 		return
 	}
 	now := time.Now()
 	l.observed, l.seen = true, sight{since: now, looked: now}
 	d.observed = append(d.observed, l)
 	if d.at.IsZero() {
-		d.at = now.Add(d.timeout / looks)
+		d.at = now.Add(d.every())
 	}
 }
 
-// look looks at the lanes that are busy, when it is time.
+// every is how long lanes are not looked at.
+func (d *watchdog) every() time.Duration {
+	if d.timeout <= 0 {
+		return idleTime
+	}
+	return d.timeout / looks
+}
+
+// look looks at the lanes that have dispatchers, when it is time.
 func (d *watchdog) look(now time.Time) {
 	if d.at.IsZero() || now.Before(d.at) {
 		return
 	}
 	d.observed = slices.DeleteFunc(d.observed, func(l *lane) bool { return !d.observe(now, l) })
 	if d.at = (time.Time{}); len(d.observed) > 0 {
-		d.at = now.Add(d.timeout / looks)
+		d.at = now.Add(d.every())
 	}
 }
 
-// observe says whether the lane is still busy.
+// observe says whether the dispatcher of a lane stays: it does not if it rests and had nothing to tell since the lane was
+// looked at before.
 func (d *watchdog) observe(now time.Time, l *lane) bool {
 	at, begun, waiting, rests := l.position()
 	s := &l.seen
+	idle := rests && begun == s.begun
 	if rests || at != s.at || begun != s.begun {
 		if s.told {
 			d.reportEnd(*s)
 		}
 		*s = sight{at: at, begun: begun, since: s.looked}
 	}
-	s.looked, l.observed = now, !rests
+	s.looked, l.observed = now, !idle
 	// U-3: a handler that blocks is reported.
-	if long := now.Sub(s.since); !rests && at != nil && !s.told && long >= d.timeout {
+	if long := now.Sub(s.since); !rests && at != nil && !s.told && d.timeout > 0 && long >= d.timeout {
 		s.told = true
 		d.report(slog.LevelWarn, " does not return; what comes after it waits", at, "for", long.Round(time.Millisecond), "waiting", waiting)
+	}
+	if idle {
+		l.leave()
 	}
 	return l.observed
 }
@@ -110,6 +124,9 @@ func (e *Engine) Blocked() (bs []Blocked) {
 }
 
 func (d *watchdog) blocked(now time.Time) (bs []Blocked) {
+	if d.timeout <= 0 {
+		return nil // nobody wants to hear of them
+	}
 	for _, l := range d.observed {
 		at, begun, waiting, rests := l.position()
 		if rests || at == nil || at != l.seen.at || begun != l.seen.begun {
