@@ -77,7 +77,7 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
-	if string(name) == star && r.Resources[i].HasBody && l.home("") != nil {
+	if string(name) == star && !r.statesNone(i) && l.home("") != nil {
 		err = errGlob // WILD-2: it is the wildcard's, whose events those of the resource would be
 	}
 	if err != nil {
@@ -114,6 +114,13 @@ func (r *reader) find(i int) *subscription {
 		return sub
 	}
 	return r.seeOwn(sub) // TTL-4: present, also by a heartbeat
+}
+
+// statesNone says that entry i means that there is no such resource: it is delta's, without a body and with nothing
+// wrong with it.
+func (r *reader) statesNone(i int) bool {
+	e := &r.Resources[i]
+	return r.link.stream.Delta && !e.HasBody && r.link.faultOf(e) == nil
 }
 
 // seeOwn notes that the response holds a resource by its own name, so that this is no alias.
