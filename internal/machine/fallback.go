@@ -87,7 +87,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	for _, l := range dst.links {
 		// FALLBACK-4: no server is left, or the type is not served.
 		if f := l.toldTrouble(); f != nil || dst.works() {
-			m.tellEveryone(l, f, src)
+			m.tellEveryone(src.share(l.cache).all(), f, (*subscription).watches)
 		}
 	}
 	dst.troubled = true // when it speaks, who was told of another server's trouble is told that all is well

@@ -122,11 +122,16 @@ func (w *world) start() {
 		n := w.roll(4)
 		watch.Patient, watch.FetchTimeout = n == 0, []time.Duration{0, 0, 5 * time.Second, 20 * time.Second}[n]
 	}
+	w.begin(watch)
+}
+
+func (w *world) begin(watch *Watch) *simWatch {
 	sw := &simWatch{Watch: watch, began: w.now, told: map[string]*told{}}
 	watch.Owner = sw
 	w.watches = append(w.watches, sw)
 	w.say("start %s explicit %v", sw.label(), watch.Explicit)
 	w.push(Start{watch})
+	return sw
 }
 
 func (w *world) stop(i int) {

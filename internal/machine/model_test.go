@@ -171,6 +171,26 @@ func (w *world) check(dead bool) {
 	for _, sw := range w.watches {
 		w.checkWatch(sw)
 	}
+	for _, sw := range slices.Clone(w.watches) {
+		w.checkLate(sw)
+	}
+}
+
+// checkLate: a watch that begins at rest is told what the others of its name were told.
+func (w *world) checkLate(sw *simWatch) {
+	late := w.begin(&Watch{
+		Type: sw.Type, Name: sw.Name, Wildcard: sw.Wildcard, Explicit: sw.Explicit, Source: sw.Source, Patient: sw.Patient, FetchTimeout: sw.FetchTimeout,
+	})
+	w.prompt()
+	for _, name := range append(slices.Clone(w.names), sw.Name) {
+		k, l := sw.of(name), late.of(name)
+		nothing := name != sw.Name && !k.held() && !l.held()                                          // of a collection's member
+		over := k.kind == NoticeFailed && (l.kind == 0 || l.reason == ReasonTimeout) && w.endless(sw) // trouble, which nothing followed
+		same := k.kind == l.kind && k.value == l.value && k.stale == l.stale && (k.ambient != nil) == (l.ambient != nil)
+		w.must(same || nothing || over, "WATCH-3: %s: %s: told late: %+v, before: %+v", sw.label(), name, l, k)
+	}
+	w.stop(slices.Index(w.watches, late))
+	w.prompt()
 }
 
 // checkWatch: a watch holds what its first server has. If that is down, it may hold what another has, or what

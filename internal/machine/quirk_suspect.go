@@ -78,7 +78,7 @@ func (q *suspects) received(m *Machine, _ time.Time, l *link) {
 		l.fault = nil
 		m.logType(l, information, "the server answers for the type now")
 		if l.stream.fault == nil {
-			m.tellEveryone(l, nil, nil)
+			m.tellEveryone(l.owned(), nil, nil)
 		}
 	}
 }
@@ -146,6 +146,6 @@ func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 	}
 	if !f.same(l.fault) {
 		l.fault = f
-		m.tellEveryone(l, f, nil)
+		m.tellEveryone(l.owned(), f, (*subscription).watches)
 	}
 }

@@ -52,9 +52,10 @@ type trouble struct {
 	fault *Fault // why it cannot; nil while it can, and until known
 	// notified are the troubles that watches were told of since the server last spoke, the newest few. None of them is
 	// told again: attempts may fail by turns.
-	notified []*Fault
-	troubled bool // watches were told of trouble, maybe that of another server that was active then, and not yet of its end
-	telling  bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
+	notified  []*Fault
+	troubled  bool // watches were told of trouble, maybe that of another server that was active then, and not yet of its end
+	overtaken bool // watches were told meanwhile that a resource does not exist
+	telling   bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 
 // incarnation is what is known of a stream since it was opened last, but for what its types know.

@@ -171,7 +171,7 @@ func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted
 func (s *stream) goIdle() {
 	s.ref.Gen++
 	s.state = idle
-	s.fault, s.notified, s.troubled = nil, nil, false
+	s.trouble = trouble{telling: s.telling}
 }
 
 // forgetTypes forgets types without interest, and says whether any is left.

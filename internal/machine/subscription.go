@@ -147,6 +147,11 @@ func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
 	return rest
 }
 
+// patient says that silence says nothing to any of some watches.
+func patient(watches []*Watch) bool {
+	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
+}
+
 // endWatch takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches
 // would take the square of their number if each changed the list.
 func (sub *subscription) endWatch() {

@@ -1,6 +1,9 @@
 package machine
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
 // collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFault]
@@ -15,6 +18,9 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	if len(to) == 0 && len(all) == 0 {
 		m.discarded = Notice{}
 		return &m.discarded
+	}
+	if s := sub.stream(); kind == NoticeDoesNotExist && s.fault != nil {
+		s.overtaken = true
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		News:    News{Kind: kind, Server: sub.server(), Name: sub.name, Version: sub.version, Stale: sub.stale()},
@@ -160,20 +166,27 @@ func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
 // maxNotified is how many troubles of a server are remembered as told.
 const maxNotified = 4
 
-// tellTrouble notifies of new trouble with the server, or of its end. It waits while handlers still have the last
-// such notice, so that a slow handler meets no growing queue.
+// tellTrouble notifies of new trouble with the server, or of its end; of trouble that was told, those who heard since that
+// there is no such resource. It waits while handlers still have the last such notice, so that a slow handler meets no
+// growing queue.
 func (m *Machine) tellTrouble(s *stream) {
-	if s.telling || s.fault == nil && !s.troubled || slices.ContainsFunc(s.notified, s.fault.same) {
+	again := slices.ContainsFunc(s.notified, s.fault.same)
+	if s.telling || s.fault == nil && !s.troubled || again && !s.overtaken {
 		return
 	}
 	from := len(m.fx.Notify)
-	if s.troubled = s.fault != nil; s.troubled {
+	if s.troubled = s.fault != nil; s.troubled && !again {
 		s.notified = append(s.notified[max(0, len(s.notified)+1-maxNotified):], s.fault)
 	}
+	to := (*subscription).watches
+	if again {
+		to = (*subscription).outOfTrouble
+	}
+	s.overtaken = false
 	for _, l := range s.links {
 		// S-3: a type that is held back is not well because the others are.
 		if s.fault != nil || l.fault == nil {
-			m.tellEveryone(l, s.fault, nil)
+			m.tellEveryone(l.owned(), s.fault, to)
 		}
 	}
 	for i := range m.fx.Notify[from:] {
@@ -198,27 +211,36 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 	}
 }
 
-// tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
-// that it is well. Resources come first, then collections, each sorted by name.
-func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
-	owned := l.owned()
-	if only != nil {
-		owned = only.share(l.cache).all()
-	}
-	subs := slices.Collect(owned)
+// tellEveryone tells watches of some subscriptions of trouble with the server, or with nil those in trouble that it is well.
+// Resources come first, then collections, each sorted by name.
+func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*subscription) []*Watch) {
+	subs := slices.Collect(of)
 	sortSubs(subs)
 	for _, collections := range []bool{false, true} {
 		for _, sub := range subs {
 			switch {
 			case sub.isCollection() != collections:
 			case f != nil:
-				m.tellFault(sub, f, sub.watches())
-			// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
-			// server may never send it again.
-			case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
+				m.tellFault(sub, f, to(sub))
+			// ERR-10: the server is well again.
+			case sub.usable() || sub.staysAbsent():
 				m.report(sub, sub.inTrouble(), nil)
 			}
 		}
+	}
+}
+
+// staysAbsent says that a server said that there is no such resource, and that nothing may come from which watches would
+// learn it once more.
+func (sub *subscription) staysAbsent() bool {
+	switch {
+	case sub.status != StatusDoesNotExist || sub.reason == ReasonTimeout:
+		return false
+	// The first request listed its version, so the server may never send it again.
+	case sub.reason == ReasonTTL:
+		return true
+	default: // nobody waits for the server's silence
+		return sub.stream().timeout <= 0 || patient(sub.watches())
 	}
 }
 

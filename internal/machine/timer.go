@@ -3,7 +3,6 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -151,9 +150,4 @@ func (e *FetchTimeoutError) Error() string {
 // unanswered says that nothing is known yet of what is watched, but how its server fares.
 func (w *Watch) unanswered() bool {
 	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
-}
-
-// patient says that silence says nothing to any of some watches.
-func patient(watches []*Watch) bool {
-	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
 }
