@@ -230,9 +230,10 @@ func (sub *subscription) lacking() bool {
 	return sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
 }
 
-// loading says whether the store is being asked for a subscription: its watches wait for the answer.
+// loading says whether the store is being asked for a subscription of which no server has spoken meanwhile: its watches
+// wait for the answer.
 func (sub *subscription) loading() bool {
-	return sub.of.source.share(sub.of.cache).loads[sub] != nil
+	return sub.status == StatusRequested && sub.of.source.share(sub.of.cache).loads[sub] != nil
 }
 
 // extra is what few subscriptions have. The zero value is nothing.
