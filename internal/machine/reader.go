@@ -77,8 +77,10 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
-	if string(name) == star && !r.statesNone(i) && l.home("") != nil {
-		err = errGlob // WILD-2: it is the wildcard's, whose events those of the resource would be
+	if string(name) == star && l.home("") != nil { // WILD-2: it is the wildcard's, whose events those of the resource would be
+		if err = errGlob; r.statesNone(i) {
+			return nil // there is none
+		}
 	}
 	if err != nil {
 		r.invalid++
