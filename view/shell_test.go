@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -368,6 +369,68 @@ func TestPanics(t *testing.T) {
 	must(t, all.Err())
 }
 
+// New calls no function of Config: its caller may hold what they wait for, and what they do wrong is not the caller's.
+func TestNewCallsNothing(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	s.set("1", "lds l tcp:a", "cds a static:1.1.1.1")
+	root := Root{Type: RootListener, Name: "l"}
+	for what, fails := range map[string]func(){"panics": func() { panic("ouch") }, "ends its goroutine": runtime.Goexit, "returns": func() {}} {
+		held, returned := make(chan struct{}), make(chan *View, 1)
+		var waits [][]Waiting
+		go func() {
+			defer close(returned)
+			v, err := New(t.Context(), s.c, root, Config{OnWaiting: func(_ Root, ws []Waiting) {
+				<-held
+				waits = append(waits, ws)
+				fails()
+			}})
+			if err == nil {
+				returned <- v
+			}
+		}()
+		var v *View
+		select {
+		case v = <-returned:
+		case <-time.After(10 * time.Second):
+			t.Errorf("a function %s: New waits for it", what)
+		}
+		if v != nil && len(v.Waiting()) != 1 {
+			t.Errorf("a function %s: New has returned, and the root is not watched", what)
+		}
+		close(held)
+		switch {
+		case v == nil:
+			t.Errorf("a function %s: New did not return", what)
+			continue
+		case what == "returns":
+			must(t, v.Ready(t.Context()))
+			v.Stop()
+		}
+		<-v.Done()
+		if len(waits) == 0 || len(waits[0]) != 1 || waits[0][0].Name != "l" {
+			t.Errorf("a function %s: it was told %v", what, waits)
+		}
+	}
+}
+
+// What is wrong with a root's name is known when New returns, and told in order.
+func TestRefusedRoot(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	told := make(chan string, 10)
+	v := s.view(Root{Type: RootCluster, Name: "xdstp://nowhere/envoy.config.cluster.v3.Cluster/c"}, Config{
+		OnSnapshot: func(s *Snapshot) { told <- fmt.Sprintf("an error: %v", s.Err != nil) },
+		OnWaiting:  func(_ Root, ws []Waiting) { told <- fmt.Sprintf("waiting for %d", len(ws)) },
+	})
+	if s := v.Snapshot(); s == nil || s.Err == nil {
+		t.Errorf("New has returned, and the snapshot is %v", show(s))
+	}
+	for _, want := range []string{"waiting for 0", "an error: true", "waiting for 0"} {
+		if got := <-told; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
@@ -403,9 +466,17 @@ func TestHandlerCalls(t *testing.T) {
 func TestListeners(t *testing.T) {
 	variants(t, func(t *testing.T, s *site) {
 		s.set("1", "lds one rds:r", "lds two tcp:a", "rds r *=a", "cds a static:1.1.1.1")
-		removed := make(chan string, 10)
-		l, err := NewListeners(t.Context(), s.c, Config{}, func(name string) { removed <- name })
+		removed, all := make(chan string, 10), make(chan *Listeners, 1)
+		var known sync.Map
+		l, err := NewListeners(t.Context(), s.c, Config{OnWaiting: func(root Root, _ []Waiting) {
+			l := <-all
+			all <- l
+			if _, again := known.LoadOrStore(root.Name, true); !again && l.View(root.Name) == nil {
+				t.Errorf("%s is told of before it is known", root.Name)
+			}
+		}}, func(name string) { removed <- name })
 		must(t, err)
+		all <- l
 		defer l.Stop()
 		must(t, l.Ready(t.Context()))
 		var names []string

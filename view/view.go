@@ -25,7 +25,8 @@ const (
 	defaultMaxOnDemand = 10_000
 )
 
-// Config configures a view. Its zero value works.
+// Config configures a view. Its zero value works. A view calls its functions one at a time, and never in the
+// goroutine in which the program calls this package: a caller may hold a lock that they take.
 type Config struct {
 	// OnSnapshot is called with each published snapshot, in order. What the snapshot before it
 	// needed and this one does not is unsubscribed when it has returned (make before break). It
@@ -142,7 +143,11 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 		return nil, client.ErrClosed
 	default:
 	}
-	v := &View{client: c, root: root, config: config.withDefaults(), turn: make(chan struct{}, 1), done: make(chan struct{})}
+	v := &View{
+		client: c, root: root, config: config.withDefaults(), turn: make(chan struct{}, 1), done: make(chan struct{}),
+		pending: true,
+	}
+	v.turn <- struct{}{} // for start
 	v.ctx, v.cancel = context.WithCancelCause(ctx)
 	ch := make(chan struct{})
 	v.changed.Store(&ch)
@@ -185,10 +190,23 @@ func startupOf(boot *bootstrap.Config) map[string]bootstrap.Source {
 	return all
 }
 
-// start has the root watched.
+// start has the root watched. The first steps are made here, so that the root is subscribed to when New returns.
+// Functions of Config are called in another goroutine, which is handed the turn: the caller of New may hold a lock that
+// they take.
 func (v *View) start() {
 	go v.live()
-	v.again()
+	var all []made
+	for v.owed() {
+		all = append(all, v.step())
+	}
+	go v.apart(func() {
+		v.run(func() {
+			for _, m := range all {
+				v.finish(m)
+			}
+		})
+		v.settle()
+	})
 }
 
 // live waits for the end of the view.
@@ -209,8 +227,8 @@ func (v *View) live() {
 	v.sets.stop()
 }
 
-// change changes what the core knows, for the program: functions of Config are not called in its
-// goroutine, which may hold a lock that they take.
+// change changes what the core knows, for the program. As in start, functions of Config are called in another
+// goroutine.
 func (v *View) change(f func(c *core, now time.Time)) {
 	owes := false
 	v.locked(func() {
@@ -278,42 +296,56 @@ func (v *View) run(first func()) {
 	}()
 	first()
 	for v.owed() {
-		v.once()
+		v.finish(v.step())
 	}
 	returned = true
 }
 
-// once makes a step and does its effects in their order.
-func (v *View) once() {
-	var e effects
+// made is a step whose resources are watched. The program has not been told of it.
+type made struct {
+	effects
+	waits []Waiting // after it; for OnWaiting
+}
+
+// step makes a step and has watched what it needs. The other effects are for finish, in the same turn.
+func (v *View) step() made {
+	var m made
 	v.locked(func() {
 		v.pending = false
-		e = v.core.step(time.Now())
+		m.effects = v.core.step(time.Now())
 		v.current.Store(v.core.snapshot)
 		v.rewind()
 	})
-	v.calls.wake(e.news)
+	v.calls.wake(m.news)
 
-	refused := v.sets.watch(e.watch)
+	refused := v.sets.watch(m.watch)
 	v.locked(func() {
 		now := time.Now()
 		for _, r := range refused {
 			v.core.take(now, r.watch, &r.event)
 		}
-		v.pending = v.pending || e.again || len(refused) > 0
+		v.pending = v.pending || m.again || len(refused) > 0
+		if m.waiting && v.config.OnWaiting != nil {
+			m.waits = v.core.waiting()
+		}
 	})
-	if e.snapshot != nil {
+	return m
+}
+
+// finish tells the program of a step, and ends the subscriptions that it needs no more.
+func (v *View) finish(m made) {
+	if m.snapshot != nil {
 		next := make(chan struct{})
 		close(*v.changed.Swap(&next))
 		if v.config.OnSnapshot != nil {
-			v.config.OnSnapshot(e.snapshot) // VIEW-44
+			v.config.OnSnapshot(m.snapshot) // VIEW-44
 		}
 	}
-	if e.waiting && v.config.OnWaiting != nil {
-		v.config.OnWaiting(v.root, v.Waiting())
+	if m.waiting && v.config.OnWaiting != nil {
+		v.config.OnWaiting(v.root, m.waits)
 	}
-	v.sets.unwatch(e.unwatch)
-	v.sets.end(e.ended)
+	v.sets.unwatch(m.unwatch)
+	v.sets.end(m.ended)
 }
 
 // rewind has the timer ring at the deadline of the core.
