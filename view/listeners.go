@@ -36,8 +36,9 @@ type Listeners struct {
 }
 
 // NewListeners starts to follow every listener. Config.OnSnapshot and OnWaiting are called for
-// each of them; their roots tell which. onRemoved is called when a listener was removed and
-// its view stopped; nil for none. For ctx and errors see [New].
+// each of them; their roots tell which. One that panics, or ends its goroutine, ends the view of that
+// listener alone. onRemoved is called when a listener was removed and its view stopped; nil for none. It is as a
+// handler of a watch: a panic ends it all. For ctx and errors see [New].
 func NewListeners(ctx context.Context, c *client.Client, config Config, onRemoved func(name string)) (*Listeners, error) {
 	switch {
 	case ctx == nil:
@@ -77,7 +78,7 @@ func listenersOf(boot *bootstrap.Config, opts []client.WatchOption) (name string
 
 const wildcard = "*"
 
-// take hands events on to the views.
+// take hands events on to the views, each in a goroutine that a function of its Config may end, and waits for it.
 func (l *Listeners) take(b client.Batch[any]) {
 	for i := range b.Events {
 		l.takeOne(&b.Events[i])
@@ -91,7 +92,7 @@ func (l *Listeners) take(b client.Batch[any]) {
 	l.mu.Unlock()
 	slices.SortFunc(touched, func(a, b *View) int { return strings.Compare(a.root.Name, b.root.Name) })
 	for _, v := range touched {
-		v.apart(func() { v.take(nil, true) })
+		<-v.apart(func() { v.take(nil, true) })
 	}
 }
 
@@ -126,12 +127,10 @@ func (l *Listeners) takeOne(ev *client.Event[any]) {
 	}
 	l.touched[v] = true
 	l.mu.Unlock()
-	v.apart(func() {
-		if fresh {
-			v.start()
-		}
-		v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false)
-	})
+	if fresh {
+		v.start()
+	}
+	<-v.apart(func() { v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false) })
 }
 
 func (l *Listeners) takeAll(ev *client.Event[any]) {

@@ -95,7 +95,7 @@ func (v *View) handled(ctx context.Context) error {
 	case <-v.ctx.Done():
 	}
 	if v.owed() { // since who needed the turn meanwhile has left that to its holder
-		go v.apart(v.settle)
+		v.apart(v.settle)
 	}
 	return v.Err()
 }

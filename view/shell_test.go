@@ -309,8 +309,8 @@ func TestEnd(t *testing.T) {
 	ended(v, client.ErrClosed)
 }
 
-// A function of Config that panics, in whatever goroutine, ends the view and nothing else: no lock is kept, the
-// cause is logged, and the program goes on.
+// A function of Config that panics or ends its goroutine, whichever that is, ends the view and nothing else: no lock is
+// kept, the cause is logged, and the program goes on.
 func TestPanics(t *testing.T) {
 	s := newSite(t, client.VariantDelta, false)
 	s.set("1", "lds l rds:r", "rds r *=a", "cds a static:1.1.1.1", "cds b static:1.1.1.2")
@@ -335,8 +335,13 @@ func TestPanics(t *testing.T) {
 		}
 		v.Dump()
 		v.Hold("c")()
-		if line := <-logged; !strings.Contains(line, cause) || !strings.Contains(line, "view.TestPanics") {
-			t.Errorf("the log lacks %q or the stack: %s", cause, line)
+		select {
+		case line := <-logged:
+			if !strings.Contains(line, cause) || !strings.Contains(line, "view.TestPanics") {
+				t.Errorf("the log lacks %q or the stack: %s", cause, line)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("the log lacks %q", cause)
 		}
 	}
 	ended(s.view(root, Config{Hooks: []Hook{{
@@ -355,18 +360,27 @@ func TestPanics(t *testing.T) {
 	must(t, s.view(root, Config{}).Ready(t.Context()))
 
 	// The other listeners go on, and new ones come.
-	s.set("2", "lds m", "lds other")
+	s.set("2", "lds exits", "lds panics", "lds other")
 	all, err := NewListeners(t.Context(), s.c, Config{OnSnapshot: func(s *Snapshot) {
-		if s.Root.Name == "m" {
+		switch s.Root.Name {
+		case "exits":
+			runtime.Goexit()
+		case "panics":
 			panic("of one listener")
 		}
 	}}, nil)
 	must(t, err)
 	defer all.Stop()
 	<-all.Synced()
-	ended(all.View("m"), "panicked: of one listener")
+	ended(all.View("exits"), "runtime.Goexit")
+	ended(all.View("panics"), "panicked: of one listener")
 	must(t, all.View("other").Ready(t.Context()))
+	s.set("3", "lds other", "lds late")
+	for all.View("late") == nil && all.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
 	must(t, all.Err())
+	must(t, all.View("late").Ready(t.Context()))
 }
 
 // New calls no function of Config: its caller may hold what they wait for, and what they do wrong is not the caller's.

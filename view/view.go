@@ -26,7 +26,8 @@ const (
 )
 
 // Config configures a view. Its zero value works. A view calls its functions one at a time, and never in the
-// goroutine in which the program calls this package: a caller may hold a lock that they take.
+// goroutine in which the program calls this package: a caller may hold a lock that they take. One that panics, or ends
+// its goroutine, ends the view.
 type Config struct {
 	// OnSnapshot is called with each published snapshot, in order. What the snapshot before it
 	// needed and this one does not is unsubscribed when it has returned (make before break). It
@@ -199,7 +200,7 @@ func (v *View) start() {
 	for v.owed() {
 		all = append(all, v.step())
 	}
-	go v.apart(func() {
+	v.apart(func() {
 		v.run(func() {
 			for _, m := range all {
 				v.finish(m)
@@ -237,7 +238,7 @@ func (v *View) change(f func(c *core, now time.Time)) {
 		v.pending = v.pending || owes
 	})
 	if owes {
-		go v.apart(v.settle)
+		v.apart(v.settle)
 	}
 }
 
@@ -248,17 +249,32 @@ func (v *View) locked(f func()) {
 	f()
 }
 
-// apart calls a function so that what a function of Config panics with ends nothing but the view: in a goroutine of
-// the view's own, where nobody else recovers it, and in one that belongs to the views of all listeners.
-func (v *View) apart(f func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			err := &client.PanicError{Value: p}
-			slog.Error("a function of a view panicked; the view is over", "root", v.root.Name,
-				"error", engine.Cut(err.Error(), engine.MaxLogged), "stack", engine.Stack(debug.Stack()))
-		}
+// apart calls a function in a goroutine of its own. A function of Config that panics there, or ends the goroutine, ends
+// nothing but the view. done is closed afterwards.
+func (v *View) apart(f func()) (done <-chan struct{}) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		returned := false
+		defer func() {
+			if !returned {
+				v.complain(recover())
+			}
+		}()
+		f()
+		returned = true
 	}()
-	f()
+	return over
+}
+
+// complain logs that a function of Config did not return, given what was recovered: nil if it ended its goroutine.
+func (v *View) complain(p any) {
+	what, err := "a function of a view ended its goroutine; the view is over", client.ErrHandlerExited
+	if p != nil {
+		what, err = "a function of a view panicked; the view is over", &client.PanicError{Value: p}
+	}
+	slog.Error(what, "root", v.root.Name,
+		"error", engine.Cut(err.Error(), engine.MaxLogged), "stack", engine.Stack(debug.Stack()))
 }
 
 // again makes a step although nothing happened.
