@@ -11,10 +11,10 @@ import (
 )
 
 // ErrHandlerExited is the error of a watch whose handler ended its goroutine by
-// [runtime.Goexit], as FailNow of package testing does.
+// [runtime.Goexit], as FailNow of package testing does, and of a view of which a function did.
 var ErrHandlerExited = errors.New("xds: the handler ended its goroutine (runtime.Goexit, as by FailNow in a test)")
 
-// PanicError is the error of a watch whose handler panicked.
+// PanicError is the error of a watch whose handler panicked, and of a view of which a function did.
 type PanicError struct {
 	Value any    // what the handler panicked with
 	Stack []byte // of the goroutine, as of runtime/debug.Stack

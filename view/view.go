@@ -267,14 +267,19 @@ func (v *View) apart(f func()) (done <-chan struct{}) {
 	return over
 }
 
-// complain logs that a function of Config did not return, given what was recovered: nil if it ended its goroutine.
+// complain logs that a function of Config did not return, given what was recovered.
 func (v *View) complain(p any) {
-	what, err := "a function of a view ended its goroutine; the view is over", client.ErrHandlerExited
-	if p != nil {
-		what, err = "a function of a view panicked; the view is over", &client.PanicError{Value: p}
-	}
-	slog.Error(what, "root", v.root.Name,
+	err := exited(p)
+	slog.Error("a function of a view panicked or ended its goroutine; the view is over", "root", v.root.Name,
 		"error", engine.Cut(err.Error(), engine.MaxLogged), "stack", engine.Stack(debug.Stack()))
+}
+
+// exited is the error of a function that did not return, given what was recovered: nil if it ended its goroutine.
+func exited(p any) error {
+	if p == nil {
+		return client.ErrHandlerExited
+	}
+	return &client.PanicError{Value: p, Stack: debug.Stack()}
 }
 
 // again makes a step although nothing happened.
@@ -305,10 +310,16 @@ func (v *View) owed() bool {
 func (v *View) run(first func()) {
 	returned := false
 	defer func() {
-		if !returned { // a function of Config panicked, or ended its goroutine
-			v.cancel(client.ErrHandlerExited)
+		if returned {
+			<-v.turn
+			return
 		}
+		p := recover()
+		v.cancel(exited(p))
 		<-v.turn
+		if p != nil {
+			panic(p) // whose goroutine it is says that it panicked
+		}
 	}()
 	first()
 	for v.owed() {
@@ -480,7 +491,7 @@ func (v *View) Stop() { v.cancel(client.ErrStopped) }
 func (v *View) Done() <-chan struct{} { return v.done }
 
 // Err is nil while the view lives, then says why it ended: [client.ErrStopped],
-// [client.ErrClosed], the cause of its context's end, or [client.ErrHandlerExited] if a function
-// of Config panicked. The panic is logged: to the client's logger where the client called the function, and to
-// slog.Default after a timer or a hold, and in [Listeners].
+// [client.ErrClosed], the cause of its context's end, a [*client.PanicError] if a function of Config panicked, or
+// [client.ErrHandlerExited] if one ended its goroutine. These two are logged: to the client's logger where the client
+// called the function, and to slog.Default at the begin of the view, after a timer or a hold, and in [Listeners].
 func (v *View) Err() error { return context.Cause(v.ctx) }
