@@ -48,6 +48,7 @@ type Transport struct {
 	view   *view.View
 	config Config
 	next   endpoint.Smooth
+	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
 	updating sync.Mutex
@@ -66,9 +67,9 @@ type routing struct {
 
 // Error is a request that was not sent, or a response that is no response of an endpoint.
 type Error struct {
-	// Status is how a proxy answers: 404 without a route, 503 without a cluster or endpoint, 500
-	// for a fault of the configuration, 400 for a URL without a path to route by (url.URL.Opaque) and for a
-	// path that the listener refuses.
+	// Status is how a proxy answers: 404 without a route, 503 without a cluster or endpoint and after
+	// [Transport.Close], 500 for a fault of the configuration, 400 for a request without a URL, for a URL without a
+	// path to route by (url.URL.Opaque) and for a path that the listener refuses.
 	Status int
 	Err    error
 }
@@ -86,13 +87,17 @@ func New(v *view.View, config Config) *Transport {
 	if config.Breakers == nil {
 		config.Breakers = &circuit.Breakers{}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t := &Transport{view: v, config: config, cancel: cancel}
-	go t.follow(ctx)
+	t := &Transport{view: v, config: config}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	go t.follow()
 	return t
 }
 
-// Close ends the transport, and closes its connections as soon as they are idle.
+// errClosed is why a request is not sent after Close.
+var errClosed = errors.New("the transport is closed")
+
+// Close ends the transport, and closes its connections as soon as they are idle. Requests that were sent finish. Others
+// fail: those that wait for the configuration, and those that come later.
 func (t *Transport) Close() {
 	t.cancel()
 	for _, c := range t.clusters.Range {
@@ -108,8 +113,8 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // follow drains connections of endpoints that leave, also while there are no requests.
-func (t *Transport) follow(ctx context.Context) {
-	for range t.view.Snapshots(ctx) {
+func (t *Transport) follow() {
+	for range t.view.Snapshots(t.ctx) {
 		t.current()
 	}
 }
@@ -181,13 +186,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Opaque != "" { // it would be sent in place of the path that was routed
+	switch {
+	case t.ctx.Err() != nil:
+		return nil, &Error{http.StatusServiceUnavailable, errClosed}
+	case r.URL == nil:
+		return nil, &Error{http.StatusBadRequest, errors.New("the request has no URL")}
+	case r.URL.Opaque != "": // it would be sent in place of the path that was routed
 		return nil, &Error{http.StatusBadRequest, fmt.Errorf("the request's URL is opaque (%q)", r.URL.Opaque)}
 	}
 	now := t.current()
 	if now == nil {
-		if err := t.view.Ready(r.Context()); err != nil {
-			return nil, &Error{http.StatusServiceUnavailable, err}
+		if err := t.wait(r.Context(), t.view.Ready); err != nil {
+			return nil, err
 		}
 		now = t.current()
 	}
@@ -213,6 +223,21 @@ func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		return answer(r, &req, found)
 	}
+}
+
+// wait waits for the configuration with a function of the view, at most until the transport is closed.
+func (t *Transport) wait(ctx context.Context, until func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	err := until(ctx)
+	if t.ctx.Err() != nil {
+		err = errClosed
+	}
+	if err != nil {
+		return &Error{http.StatusServiceUnavailable, err}
+	}
+	return nil
 }
 
 // forward sends a request to its cluster, which is held until the response is over.
@@ -277,11 +302,11 @@ func (t *Transport) find(ctx context.Context, s *view.Snapshot, choice route.Cho
 	case !choice.ByHeader || !t.config.OnDemand:
 		return nil, unavailable("there is no cluster %q", choice.Cluster)
 	}
-	c, err := t.view.Cluster(ctx, choice.Cluster)
-	if err != nil {
-		return nil, &Error{http.StatusServiceUnavailable, err}
-	}
-	return c, nil
+	err := t.wait(ctx, func(ctx context.Context) (err error) {
+		c, err = t.view.Cluster(ctx, choice.Cluster)
+		return err
+	})
+	return c, err
 }
 
 // pick chooses an endpoint: of an aggregate's first leaf that has one. A leaf of which the newest snapshot
@@ -334,6 +359,9 @@ func (t *Transport) cluster(c *view.Cluster) *cluster {
 		})
 	}
 	k := known.(*cluster)
+	if !ok && t.ctx.Err() != nil { // Close may not have seen it
+		k.retire()
+	}
 	if k.state.Load().of() != c {
 		k.update(c)
 	}
