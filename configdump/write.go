@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/xdswatch/xdswatch/internal/jsontext"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
@@ -114,7 +115,7 @@ func (d *dump) members(s section) {
 	// What all resources have is the version of the section.
 	if wantsVersion && version != "" && !several {
 		text, _ := json.Marshal(version)
-		d.text(`,"version_info":` + string(text))
+		d.text(`,"version_info":` + string(jsontext.Visible(text)))
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 	"net/http"
 	"time"
 	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/internal/jsontext"
 )
 
 // writeJSON writes a value that is small.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	_ = e.Encode(v) // the reader may be gone
+	text, _ := json.MarshalIndent(v, "", "  ")           // which has only what can be written
+	_, _ = w.Write(append(jsontext.Visible(text), '\n')) // the reader may be gone
 }
 
 // output is JSON that is written piece by piece. After an error it writes nothing.
@@ -51,7 +52,7 @@ func (o *output) string(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
 			b, _ := json.Marshal(s) // a string can be encoded
-			o.raw(b)
+			o.raw(jsontext.Visible(b))
 			return
 		}
 	}

@@ -190,7 +190,7 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 	}
 	page := oneResource{State: s, JSON: linkOf(s.Type, s.Name, s.Scope) + "&format=json"}
 	if s.Raw != nil {
-		text := visible(indented(contentsForm().Any(s.Type, s.Raw), maxShown))
+		text := string(indented(contentsForm().Any(s.Type, s.Raw), maxShown))
 		page.Cut = len(text) > maxShown
 		page.Text = clip(text, maxShown)
 	}

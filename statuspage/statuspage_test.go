@@ -2,16 +2,19 @@ package statuspage_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -281,6 +284,37 @@ func TestHostileNames(t *testing.T) {
 		}
 		if harmful(w.Body.String()) {
 			t.Errorf("%s has what cannot be seen", link)
+		}
+	}
+}
+
+// JSON has nothing that a terminal obeys or that turns the direction of text, and stands for the same names.
+func TestJSONInTerminals(t *testing.T) {
+	const odd = "a\u009b31m\u202egnp\u2066\x7f\U000e0041\u2028ñ"
+	r := newRig(t)
+	_, err := r.c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
+	r.must(err)
+	st, err := r.srv.Accept(t.Context())
+	r.must(err)
+	r.must(st.Send(testutil.SotW(cds.Type.TypeURL(), odd, odd, cluster(odd))))
+	r.must(r.c.Ready(t.Context()))
+	_, err = r.c.Watch(t.Context(), cds.Type, odd, func(client.Event[any]) {})
+	r.must(err)
+	one := "resource?type=Cluster&name=" + url.QueryEscape(odd)
+	for page, names := range map[string]int{
+		"?": 0, "resources?contents=true&": 3, one + "&": 2, "watches?": 1, "exchanges?": 2, "config_dump?": 2,
+	} {
+		w := r.get(page + "format=json")
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d", page, w.Code)
+		}
+		if at := strings.IndexFunc(w.Body.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); at >= 0 {
+			t.Errorf("%s has what a terminal may obey: %q", page, w.Body.String()[at:])
+		}
+		var v any
+		r.must(json.Unmarshal(w.Body.Bytes(), &v))
+		if got := strings.Count(fmt.Sprint(v), odd); got < names {
+			t.Errorf("%s has %d texts of the server as they are, want %d", page, got, names)
 		}
 	}
 }

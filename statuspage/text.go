@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -44,23 +43,6 @@ func indented(text []byte, most int) []byte {
 		}
 	}
 	return out
-}
-
-// visible is JSON in which characters that cannot be seen, or that turn others round, are written as escapes.
-func visible(text []byte) string {
-	var b strings.Builder
-	for _, r := range string(text) {
-		switch {
-		case r == '\n' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
 }
 
 // plain is a text of a server's as a page shows it: of bounded length, and without characters

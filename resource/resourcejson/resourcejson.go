@@ -3,7 +3,8 @@
 //	text := resourcejson.Options{}.Message(cluster)
 //
 // It is the protobuf JSON mapping with two differences: the text of a message is always the same,
-// and no content that was decoded makes it fail. A google.protobuf.Any whose message is not linked in, or whose
+// and no content that was decoded makes it fail. Characters that do not show, or that a terminal obeys, are
+// written as escapes (\u202e). A google.protobuf.Any whose message is not linked in, or whose
 // bytes are not that message, is written as {"@type": URL, "value": BASE64}. [Redact] takes the
 // secrets out of the message itself.
 //

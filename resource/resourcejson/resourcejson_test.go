@@ -1,11 +1,13 @@
 package resourcejson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -45,12 +47,12 @@ func structOf(t *testing.T, m map[string]any) *structpb.Struct {
 	return s
 }
 
-// What protojson can write is written as it writes it, spaces apart.
+// What protojson can write is written as it writes it, but for spaces and for escapes of what does not show.
 func TestAsProtoJSON(t *testing.T) {
 	for name, m := range map[string]proto.Message{
 		"empty": &clusterv3.Cluster{},
 		"cluster": &clusterv3.Cluster{
-			Name:                          "a <b> & \u2028 \"c\"",
+			Name:                          "a <b> & \u2028 \"c\" \u202e\u009b",
 			ClusterDiscoveryType:          &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 			ConnectTimeout:                durationpb.New(1500000000),
 			PerConnectionBufferLimitBytes: wrapperspb.UInt32(0),
@@ -92,6 +94,9 @@ func TestAsProtoJSON(t *testing.T) {
 			got := resourcejson.Options{ShowSecrets: true}.Message(m)
 			if diff := cmp.Diff(tree(t, want), tree(t, got)); diff != "" {
 				t.Errorf("%s\n%s", got, diff)
+			}
+			if i := bytes.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("it has what does not show: %q", got[i:])
 			}
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/internal/jsontext"
 )
 
 func (w *Writer) byte(c byte)  { w.buf = append(w.buf, c) }
@@ -20,7 +22,7 @@ func (a appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text writes a string without the escapes that only HTML needs.
+// text writes a string without the escapes that only HTML needs, and with those that a terminal does.
 func text[T string | []byte](w *Writer, s T) {
 	if isPlain(s) { // most are
 		w.byte('"')
@@ -28,10 +30,12 @@ func text[T string | []byte](w *Writer, s T) {
 		w.byte('"')
 		return
 	}
+	begin := len(w.buf)
 	enc := json.NewEncoder(appender{w})
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(string(s)) // a string can be encoded, and a buffer written to
 	w.buf = w.buf[:len(w.buf)-len("\n")]
+	w.buf = append(w.buf[:begin], jsontext.Visible(w.buf[begin:])...)
 }
 
 // isPlain says that a string needs no escapes.
