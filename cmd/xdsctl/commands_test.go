@@ -337,6 +337,41 @@ func words(command string) []string {
 	return all
 }
 
+// What no server can be reached for has failed. With watch and resolve it is an error like others that they print, so with
+// --once it is the answer; without it they go on, and so does what runs until it is told to end.
+func TestStatusWithoutServer(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), file(t, "state.json", `{"@type": "`+clusters+`", "name": "a"}`)
+	for args, want := range map[string]int{
+		"get --server ADDR cds:a":                                 1,
+		"get --server ADDR cds":                                   1,
+		"graph --server ADDR cds:a":                               1,
+		"graph --server ADDR all":                                 1,
+		"diff server:ADDR FILE":                                   1,
+		"diff csds:ADDR FILE":                                     1,
+		"validate csds:ADDR":                                      1,
+		"status ADDR":                                             1,
+		"status --check ADDR":                                     1,
+		"status http://ADDR":                                      1,
+		"csds ADDR":                                               1,
+		"dump ADDR":                                               1,
+		"watch --once --server ADDR cds:a":                        3,
+		"resolve --once --server ADDR cds:a":                      3,
+		"resolve --once --server ADDR all":                        3,
+		"watch --for 100ms --server ADDR cds:a":                   0,
+		"resolve --for 100ms --server ADDR cds:a":                 0,
+		"record --for 100ms --server ADDR --to DIR/rec.jsonl cds": 0,
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			args := strings.NewReplacer("ADDR", "127.0.0.1:1", "FILE", state, "DIR", dir).Replace(args)
+			if status, out, errs := runOnce(t, words(args)...); status != want {
+				t.Errorf("status %d, want %d: %s\n%s", status, want, errs, out)
+			}
+		})
+	}
+}
+
 func TestUsage(t *testing.T) {
 	t.Setenv(bootstrap.EnvPath, "")
 	t.Setenv(bootstrap.EnvConfig, "")

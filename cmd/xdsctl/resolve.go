@@ -38,8 +38,8 @@ Exit status
   0  stopped as asked; with --once the first complete configuration was printed
   1  failed while running
   2  bad usage or a bad bootstrap
-  3  with --once, the root or a part of the configuration is in error, or the time of --for
-     was up`
+  3  with --once, the root or a part of the configuration is in error, as it is where no
+     server can be reached, or the time of --for was up`
 
 const resolveExample = `  # What a gRPC client of my-service would use
   xdsctl resolve --bootstrap grpc.json --host my-service lds:my-service

@@ -61,8 +61,8 @@ Exit status
   0  stopped as asked
   1  failed while running
   2  bad usage or a bad bootstrap
-  3  with --once, some subscription ended in does-not-exist or error, or had no answer
-     when the time of --for was up`
+  3  with --once, some subscription ended in does-not-exist or error, as it does where no
+     server can be reached, or had no answer when the time of --for was up`
 
 const watchExample = `  # Every cluster and one listener of a server on this machine
   xdsctl watch --server localhost:18000 cds lds:ingress
