@@ -71,17 +71,24 @@ func message(ev client.Event[any]) proto.Message {
 	return m
 }
 
-// trace prints streams and answers.
+// trace prints streams and answers, and notes which responses are in hand.
 func (s *session) trace() *client.Trace {
 	return &client.Trace{
 		StreamUp: func(i client.StreamInfo) {
 			s.output.print(report.Stream{Head: head(report.EventStreamUp), Server: i.Server, Type: i.Type})
 		},
 		StreamDown: func(i client.StreamInfo, err error) {
+			s.handled(i.ID)
 			s.output.print(report.Stream{Head: head(report.EventStreamDown), Server: i.Server, Type: i.Type, Error: s.streamError(i, err)})
 		},
-		ACK:  func(i client.AnswerInfo) { s.output.print(answer(report.EventACK, i, nil)) },
-		NACK: func(i client.AnswerInfo) { s.output.print(answer(report.EventNACK, i, s.refusal(i))) },
+		Response: func(i client.ResponseInfo) {
+			if !i.Ignored {
+				s.received(i.Stream.ID)
+			}
+		},
+		Handled: func(i client.HandledInfo) { s.handled(i.Stream.ID) },
+		ACK:     func(i client.AnswerInfo) { s.output.print(answer(report.EventACK, i, nil)) },
+		NACK:    func(i client.AnswerInfo) { s.output.print(answer(report.EventNACK, i, s.refusal(i))) },
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,7 +23,9 @@ type session struct {
 
 	mu     sync.Mutex
 	subs   map[subscription.Subscription]*subscribed
-	ending *time.Timer // with --once: everything was answered; nil before that
+	inHand map[uint64]bool // streams whose last response the client still works on, and so may not have answered
+	owed   map[uint64]bool // with --once: those of inHand when everything was answered, which the end waits for
+	ending *time.Timer     // with --once: everything was answered; nil before that
 }
 
 // subscribed is a subscription that stands.
@@ -41,7 +44,7 @@ type subscribed struct {
 func newSession(t *target, p report.Printer, once bool) (*session, error) {
 	s := &session{
 		target: t, output: newOutput(p), once: once, hints: newHints(t.boot, t.variant.value, t.notes),
-		subs: map[subscription.Subscription]*subscribed{},
+		subs: map[subscription.Subscription]*subscribed{}, inHand: map[uint64]bool{},
 	}
 	var err error
 	s.client, err = t.client(s.trace())
@@ -157,22 +160,48 @@ func (sub *subscribed) note(k client.EventKind) {
 	}
 }
 
-// courtesy is how long a session stays after its last first answer, so that the server
-// gets the ACK or NACK that it is owed.
+// received notes that a response of a stream came.
+func (s *session) received(stream uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inHand[stream] = true
+}
+
+// handled notes that the response of a stream was handled to its end and answered, or that the stream ended.
+func (s *session) handled(stream uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.inHand, stream)
+	if s.owed[stream] {
+		delete(s.owed, stream)
+		s.finishUnlessOwed()
+	}
+}
+
+// courtesy is how long a session stays after its last first answer and the end of the responses that were in hand
+// then, so that the server gets the ACK or NACK that it is owed.
 const courtesy = 100 * time.Millisecond
 
 // finishIfAnswered ends a session that is to end with the last first answer, once the time of courtesy is over, unless
 // a command brings one more subscription meanwhile. The caller holds mu.
 func (s *session) finishIfAnswered() {
+	if !s.once || len(s.subs) == 0 || s.unanswered() > 0 {
+		return
+	}
+	s.owed = maps.Clone(s.inHand) // without those that come later: a server may send one after another
+	s.finishUnlessOwed()
+}
+
+func (s *session) finishUnlessOwed() {
 	switch {
-	case !s.once || len(s.subs) == 0 || s.unanswered() > 0:
+	case len(s.owed) > 0:
 	case s.ending != nil:
 		s.ending.Reset(courtesy)
 	default:
 		s.ending = time.AfterFunc(courtesy, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.unanswered() == 0 {
+			if s.unanswered() == 0 && len(s.owed) == 0 {
 				s.output.end(nil)
 			}
 		})
