@@ -12,6 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -65,10 +66,20 @@ func TestReplayStructured(t *testing.T) {
 	for _, recorded := range []string{"", delta} {
 		path := filepath.Join(t.TempDir(), "r.jsonl")
 		want := got(t, atReplay(t, s.Addr(), recorded), subs...)
-		record := append([]string{"record", "--bootstrap", atReplay(t, s.Addr(), recorded), "--to", path, "--for", "1s", "cds:brief", at("east", "none/*")}, subs...)
-		if status, _, errs := runOnce(t, record...); status != 0 || strings.Count(errs, "\n") != 1 {
-			t.Fatalf("status %d, %s", status, errs)
+		frames, stop := startRecord(t, path, append([]string{"--bootstrap", atReplay(t, s.Addr(), recorded), "cds:brief", at("east", "none/*")}, subs...)...)
+		until(t, "requests for what is elsewhere", func() bool {
+			asked := ""
+			for _, f := range frames() {
+				if f.Direction == recording.Request {
+					asked += string(f.Message)
+				}
+			}
+			return strings.Contains(asked, at("west", "q")) && strings.Contains(asked, at("east", "p/a"))
+		})
+		if err := s.Settle(patient(t)); err != nil {
+			t.Fatal(err)
 		}
+		stop()
 		if status, out, errs := runOnce(t, "diff", path, path); status != 0 {
 			t.Errorf("%s: diff: status %d, %s%s", recorded, status, out, errs)
 		}

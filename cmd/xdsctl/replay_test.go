@@ -36,7 +36,7 @@ func startRecord(t *testing.T, file string, args ...string) (frames func() []rec
 	}
 	return frames, func() {
 		p.stop()
-		if status := <-p.status; status != 0 {
+		if status := <-p.status; status != 0 || strings.Count(p.stderr.String(), "\n") != 1 {
 			t.Errorf("record: status %d, %s", status, p.stderr)
 		}
 	}

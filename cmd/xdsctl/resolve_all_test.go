@@ -64,7 +64,7 @@ func TestAllBesideBadListener(t *testing.T) {
 			t.Parallel()
 			m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
 			args := []string{"--variant", variant, "--resource-timeout", "1s"}
-			status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "20s", "all"}, args...)...)
+			status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "1m", "all"}, args...)...)
 			if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
 				t.Errorf("graph: status %d, %s%s", status, out, errs)
 			}
@@ -102,11 +102,11 @@ dynamic_resources:
 default_config_source:
   api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
 `)
-		status, out, errs := runOnce(t, "resolve", "--bootstrap", boot, "--once", "--for", "5s", "-o", "json", "all")
+		status, out, errs := runOnce(t, "resolve", "--bootstrap", boot, "--once", "--for", "1m", "-o", "json", "all")
 		if status != 0 || !strings.Contains(out, `"listener":{"name":"`+name+`"`) || strings.Contains(out, `"name":"other"`) {
 			t.Errorf("%q: status %d, %s%s", of.params, status, out, errs)
 		}
-		if status, out, errs = runOnce(t, "graph", "--bootstrap", boot, "--for", "5s", "all"); status != 0 || !strings.Contains(out, name) || strings.Contains(out, "other") {
+		if status, out, errs = runOnce(t, "graph", "--bootstrap", boot, "--for", "1m", "all"); status != 0 || !strings.Contains(out, name) || strings.Contains(out, "other") {
 			t.Errorf("%q: graph: status %d, %s%s", of.params, status, out, errs)
 		}
 	}
@@ -116,7 +116,7 @@ dynamic_resources:
 default_config_source:
   api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
 `)
-	if status, out, errs := runOnce(t, "resolve", "--bootstrap", nobody, "--once", "--for", "5s", "-o", "json", "all"); status != 0 || strings.Contains(out, `"config"`) {
+	if status, out, errs := runOnce(t, "resolve", "--bootstrap", nobody, "--once", "--for", "1m", "-o", "json", "all"); status != 0 || strings.Contains(out, `"config"`) {
 		t.Errorf("without members: status %d, %s%s", status, out, errs)
 	}
 }

@@ -333,7 +333,7 @@ func TestStatusTLS(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{"--tls": "certificate", "--ca-cert " + files.Key: "there is no certificate in it", "--cert x": "--cert and --key belong together"} {
-		for _, command := range []string{"status --for 2s " + address, "validate csds:" + address, "diff " + t.TempDir() + " csds:" + address} {
+		for _, command := range []string{"status --for 1m " + address, "validate csds:" + address, "diff " + t.TempDir() + " csds:" + address} {
 			if status, _, errs := runOnce(t, append(words(command), words(args)...)...); status != 1 && status != 2 || !strings.Contains(errs, want) {
 				t.Errorf("%s %s: status %d, %s", command, args, status, errs)
 			}
