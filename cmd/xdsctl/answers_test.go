@@ -109,8 +109,8 @@ func TestHint(t *testing.T) {
 	if err := m.Set("1", cluster("a"), cluster("b")); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", "1s", "cds:a", "cds:nosuch")
-	q := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", "1s", "--variant", "delta", "cds:a", "cds:nosuch")
+	p := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", silence, "cds:a", "cds:nosuch")
+	q := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", silence, "--variant", "delta", "cds:a", "cds:nosuch")
 	p.ends(3)
 	if log := p.stderr.String(); strings.Count(log, "xdsctl: hint: ") != 1 || !strings.Contains(log, "try cds without a name") {
 		t.Errorf("standard error:\n%s", log)

@@ -139,7 +139,7 @@ func TestOnce(t *testing.T) {
 			send(t, st, testutil.SotW(clusters, "1", "n1"))
 		}, synced(), 0, 2},
 		{"no collection", []string{"--resource-timeout", "50ms", "cds"}, func(*testing.T, *testutil.Stream) {}, absent("*", "timeout"), 3, 1},
-		{"one of two is missing", []string{"--resource-timeout", "1s", "cds:a", "cds:b"}, func(t *testing.T, st *testutil.Stream) {
+		{"one of two is missing", []string{"--resource-timeout", silence, "cds:a", "cds:b"}, func(t *testing.T, st *testutil.Stream) {
 			send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
 		}, absentInstead("b", 1, "a"), 3, 2},
 		{"the stream ends", []string{"cds:a"}, func(t *testing.T, st *testutil.Stream) {

@@ -440,7 +440,7 @@ dynamic_resources:
   lds_config: {ads: {}, resource_api_version: V3}
   cds_config: {ads: {}, resource_api_version: V3}
 `)
-	p := start(t, m.Addr(), "--bootstrap", boot, "--output", "json", "--once", "--resource-timeout", "1s")
+	p := start(t, m.Addr(), "--bootstrap", boot, "--output", "json", "--once", "--resource-timeout", silence)
 	p.prints(`"name":"a"`, `"event":"synced","type":"`+clusters+`","name":"*"`, `Listener","name":"*"`)
 }
 

@@ -86,7 +86,7 @@ func TestGet(t *testing.T) {
 func TestGetJSON(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"))
-	status, out, errs := runOnce(t, "get", "--server", m.Addr(), "--resource-timeout", "1s", "--output", "json", "cds:a", "cds:missing")
+	status, out, errs := runOnce(t, "get", "--server", m.Addr(), "--resource-timeout", silence, "--output", "json", "cds:a", "cds:missing")
 	out = updated.ReplaceAllString(strings.ReplaceAll(strings.ReplaceAll(out, m.Addr(), "SERVER"), `"updated": "`, `"updated":"`), `"updated":NOW`)
 	const want = `[
   {
@@ -195,7 +195,7 @@ func TestGetYAMLIsAFileSource(t *testing.T) {
 func TestGetYAMLVersion(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"), cluster("b"))
-	status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "--resource-timeout", "1s", "cds:a", "cds:b", "cds:ab")
+	status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "--resource-timeout", silence, "cds:a", "cds:b", "cds:ab")
 	if status != 3 || !strings.Contains(text, "\nversion_info: ") {
 		t.Errorf("status %d, %s\n%s", status, errs, text)
 	}
@@ -380,7 +380,7 @@ func TestGetTellsAll(t *testing.T) {
 	t.Parallel()
 	boot := file(t, "boot.json", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}]}],
 		"authorities": {"dead": {"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}]}}}`, managed(t, cluster("a")).Addr()))
-	status, _, errs := runOnce(t, "get", "--bootstrap", boot, "--resource-timeout", "1s", "cds:zz", "xdstp://dead/envoy.config.cluster.v3.Cluster/x", "cds:a")
+	status, _, errs := runOnce(t, "get", "--bootstrap", boot, "--resource-timeout", silence, "cds:zz", "xdstp://dead/envoy.config.cluster.v3.Cluster/x", "cds:a")
 	if status != 1 || !strings.Contains(errs, `"zz": does not exist`) || !strings.Contains(errs, "xdsctl: cds \"xdstp://dead/envoy.config.cluster.v3.Cluster/x\": xds: ") {
 		t.Errorf("status %d, %s", status, errs)
 	}

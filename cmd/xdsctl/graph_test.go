@@ -32,7 +32,7 @@ func TestGraph(t *testing.T) {
 		for _, variant := range variants {
 			t.Run(tt.args+" "+variant, func(t *testing.T) {
 				t.Parallel()
-				args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", "1s", "-o", "json"}, strings.Fields(tt.args)...)
+				args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", silence, "-o", "json"}, strings.Fields(tt.args)...)
 				status, out, errs := runOnce(t, args...)
 				var g report.Graph
 				if err := json.Unmarshal([]byte(out), &g); err != nil {
@@ -106,7 +106,7 @@ func TestGraphTellsAll(t *testing.T) {
 	m := managed(t, testutil.RouteConfig("r", testutil.VirtualHost("*", testutil.Route("/a", dead), testutil.Route("/", "zz"))))
 	boot := file(t, "boot.json", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}]}],
 		"authorities": {"dead": {"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}]}}}`, m.Addr()))
-	status, _, errs := runOnce(t, "graph", "--bootstrap", boot, "--resource-timeout", "1s", "rds:r")
+	status, _, errs := runOnce(t, "graph", "--bootstrap", boot, "--resource-timeout", silence, "rds:r")
 	if status != 1 || !strings.Contains(errs, `cds "zz": xds: `) || !strings.Contains(errs, `cds "`+dead+`": xds: `) {
 		t.Errorf("status %d, %s", status, errs)
 	}

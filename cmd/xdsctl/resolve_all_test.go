@@ -21,7 +21,7 @@ func TestResolveAll(t *testing.T) {
 		t.Run(variant, func(t *testing.T) {
 			t.Parallel()
 			m := managed(t, append(shop(), proxyListener("second", "legacy"))...)
-			p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "1s", "all")
+			p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", silence, "all")
 			seen := map[string]string{}
 			for len(seen) < 2 {
 				ev := p.await("config")
@@ -63,7 +63,7 @@ func TestAllBesideBadListener(t *testing.T) {
 		t.Run(variant, func(t *testing.T) {
 			t.Parallel()
 			m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
-			args := []string{"--variant", variant, "--resource-timeout", "1s"}
+			args := []string{"--variant", variant, "--resource-timeout", silence}
 			status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "1m", "all"}, args...)...)
 			if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
 				t.Errorf("graph: status %d, %s%s", status, out, errs)

@@ -124,7 +124,7 @@ func TestResolveOnce(t *testing.T) {
 		{"rds:shop --host frontend.example", 0, "frontend=ok", []string{"frontend"}, "null"},
 		{"cds:both", 0, "backend=ok both=ok frontend=ok", nil, "null"},
 		{"cds:backend --hold frontend", 0, "backend=ok frontend=ok", nil, "null"},
-		{"rds:legacy --resource-timeout 1s", 3, "backend=ok gone=error", []string{"backend", "gone"}, "null"},
+		{"rds:legacy --resource-timeout " + silence, 3, "backend=ok gone=error", []string{"backend", "gone"}, "null"},
 	} {
 		for _, variant := range variants {
 			t.Run(tt.args+" "+variant, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestResolveErrors(t *testing.T) {
 func TestResolveErrorOnce(t *testing.T) {
 	t.Parallel()
 	m := managed(t, edsCluster("a"), assignment("a", "10.0.0.1"))
-	p := startResolve(t, m.Addr(), "--variant", "delta", "--stdin", "--resource-timeout", "1s", "rds:missing")
+	p := startResolve(t, m.Addr(), "--variant", "delta", "--stdin", "--resource-timeout", silence, "rds:missing")
 	p.await("error")
 	p.enter("hold a")
 	for held := false; ; {
