@@ -28,7 +28,7 @@ const (
 	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
 	// patience is how long anything may take before a test gives up.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// settle is short, and recheck long: what a test waits for, notifications bring.
 	settle  = 20 * time.Millisecond
 	recheck = time.Hour
