@@ -195,15 +195,21 @@ func TestResolveWaitingEnds(t *testing.T) {
 // resolverOf is what --once begins with, in this process.
 func resolverOf(t *testing.T, m *testutil.ManagementServer, held ...string) *resolver {
 	t.Helper()
+	return newResolver(targetOf(t, m.Addr()), silent{}, true, held...)
+}
+
+// targetOf is what flags that name a server make.
+func targetOf(t *testing.T, server string) *target {
+	t.Helper()
 	var f connFlags
-	set := pflag.NewFlagSet("resolve", pflag.ContinueOnError)
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.register(set)
-	if err := set.Parse([]string{"--server", m.Addr()}); err != nil {
+	if err := set.Parse([]string{"--server", server}); err != nil {
 		t.Fatal(err)
 	}
 	to, err := f.open(&cobra.Command{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newResolver(to, silent{}, true, held...)
+	return to
 }
