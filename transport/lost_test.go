@@ -67,10 +67,9 @@ func TestNameIsLost(t *testing.T) {
 			t.Parallel()
 			var answers atomic.Uint32
 			uri := "dns://" + nameserver(t, &answers) + "/xds.test:" + port
-			config := transport.GRPCConfig{ConnectTimeout: time.Second}
-			wantEcho(t, open(t, build(t, config, insecure(uri))), "before")
+			wantEcho(t, open(t, build(t, transport.GRPCConfig{}, insecure(uri))), "before")
 			answers.Store(uint32(code))
-			c := build(t, config, insecure(uri))
+			c := build(t, transport.GRPCConfig{ConnectTimeout: 2 * time.Second}, insecure(uri))
 			if s, err := c.Open(testContext(t), transport.MethodADS); err == nil {
 				s.Close()
 				t.Fatal("a stream to a server whose name is not known")
