@@ -92,7 +92,7 @@ func (l *Listeners) take(b client.Batch[any]) {
 	l.mu.Unlock()
 	slices.SortFunc(touched, func(a, b *View) int { return strings.Compare(a.root.Name, b.root.Name) })
 	for _, v := range touched {
-		<-v.apart(func() { v.take(nil, true) })
+		v.inHandler(func() { v.take(nil, true) })
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *Listeners) takeOne(ev *client.Event[any]) {
 	if fresh {
 		v.start()
 	}
-	<-v.apart(func() { v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false) })
+	v.inHandler(func() { v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false) })
 }
 
 func (l *Listeners) takeAll(ev *client.Event[any]) {

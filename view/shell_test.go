@@ -19,6 +19,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -307,6 +308,24 @@ func TestEnd(t *testing.T) {
 	must(t, v.Ready(t.Context()))
 	s.c.Close()
 	ended(v, client.ErrClosed)
+}
+
+// The functions of the views of all listeners are inside the handler of these: they may not wait for the client.
+func TestListenersInHandler(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	s.set("1", "lds l rds:r", "rds r *=a", "cds a static:1.1.1.1")
+	got := make(chan error, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	all, err := NewListeners(t.Context(), s.c, Config{OnSnapshot: func(*Snapshot) {
+		_, err := s.c.Get(ctx, cds.Type, "not held")
+		got <- err
+	}}, nil)
+	must(t, err)
+	defer all.Stop()
+	if err := <-got; !errors.Is(err, client.ErrInHandler) {
+		t.Errorf("Get inside a handler: %v", err)
+	}
 }
 
 // A function of Config that panics or ends its goroutine, whichever that is, ends the view and nothing else: no lock is

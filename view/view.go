@@ -250,22 +250,11 @@ func (v *View) locked(f func()) {
 }
 
 // apart calls a function in a goroutine of its own. A function of Config that panics there, or ends the goroutine, ends
-// nothing but the view. done is closed afterwards.
-func (v *View) apart(f func()) (done <-chan struct{}) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		returned := false
-		defer func() {
-			if !returned {
-				v.complain(recover())
-			}
-		}()
-		f()
-		returned = true
-	}()
-	return over
-}
+// nothing but the view.
+func (v *View) apart(f func()) { engine.Go(f, v.complain) }
+
+// inHandler is apart for the handler of another watch, which waits for it.
+func (v *View) inHandler(f func()) { engine.ApartInHandler(f, v.complain) }
 
 // complain logs that a function of Config did not return, given what was recovered.
 func (v *View) complain(p any) {

@@ -18,16 +18,18 @@ func TestInHandler(t *testing.T) {
 			for depth := range 200 {
 				in <- below(depth, InHandler)
 			}
+			ApartInHandler(func() { in <- InHandler() }, nil)
+			Apart(func() { in <- !InHandler() }, nil)
 			close(in)
 		}), "a"))
 		depth := 0
 		for ok := range in {
 			if !ok {
-				t.Errorf("a function %d calls below a handler does not know where it is", depth)
+				t.Errorf("function %d below a handler does not know where it is", depth)
 			}
 			depth++
 		}
-		if depth != 200 || below(100, InHandler) {
+		if depth != 202 || below(100, InHandler) {
 			t.Error("the test is no handler")
 		}
 	})

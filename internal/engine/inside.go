@@ -5,8 +5,11 @@ import (
 	"runtime"
 )
 
-// dispatchName is the name of the function in which every dispatcher spends its life.
-var dispatchName = runtime.FuncForPC(reflect.ValueOf((*Engine).dispatch).Pointer()).Name()
+// dispatchName is the name of the function in which every dispatcher spends its life, and insideName of that below which
+// a goroutine does what a dispatcher waits for.
+var dispatchName, insideName = nameOf((*Engine).dispatch), nameOf(inHandler)
+
+func nameOf(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
 // InHandler says whether the caller runs on a dispatcher, of any client, and so inside a handler
 // or a hook of the program. It looks for the dispatcher among the caller's callers.
@@ -20,7 +23,7 @@ func InHandler() bool {
 		frames := runtime.CallersFrames(pcs[:n])
 		for more := true; more; {
 			var f runtime.Frame
-			if f, more = frames.Next(); f.Function == dispatchName {
+			if f, more = frames.Next(); f.Function == dispatchName || f.Function == insideName {
 				return true
 			}
 		}
