@@ -9,10 +9,7 @@ import (
 // accept makes a payload the held value, and begins the notice of it; as is the name under which the server gave it.
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version string, as given) *Notice {
 	m.returned(sub)
-	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
-		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
-		n.Version, n.Reason = "", ReasonRemoved
-	}
+	m.leaveCollection(sub)
 	if raw == nil {
 		raw = []byte{} // an empty message is one
 	}
@@ -27,6 +24,15 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 	n := m.noticeTo(sub, NoticeUpdated, sub.watches(), sub.audience())
 	n.Raw, n.Attributes = raw, sub.attributes()
 	return n
+}
+
+// leaveCollection tells watches of the collection of a value, which is about to go, that it is no member any more if its
+// name is an alias by now.
+func (m *Machine) leaveCollection(sub *subscription) {
+	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2
+		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
+		n.Version, n.Reason = "", ReasonRemoved
+	}
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.
@@ -100,6 +106,7 @@ func (m *Machine) dropState(sub *subscription) {
 	case sub.isCollection():
 		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested
 	case sub.held():
+		m.leaveCollection(sub)
 		sub.hold(nil, given{})
 		// DELTA-10: no version is left to list.
 		sub.version, sub.from, sub.status = "", 0, StatusRequested
