@@ -16,7 +16,15 @@ type part struct {
 }
 
 // Tell implements engine.Sink.
-func (p *part) Tell(n *machine.Notice) bool { return p.tell(n, p.to.view, p) }
+func (p *part) Tell(n *machine.Notice) bool {
+	if !p.Alive() {
+		return false
+	}
+	if taken, wantsFlush := p.tell(n, p.to.view, p); taken {
+		return wantsFlush
+	}
+	return p.hear(p.to.client.event(n))
+}
 
 // Alive implements engine.Sink and [follow.Sink].
 func (p *part) Alive() bool { return !p.answer.over() && p.to.alive() }

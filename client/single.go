@@ -12,7 +12,15 @@ type single struct {
 }
 
 // Tell implements engine.Sink.
-func (s *single) Tell(n *machine.Notice) bool { return s.tell(n, s.view, s) }
+func (s *single) Tell(n *machine.Notice) bool {
+	if !s.alive() {
+		return false
+	}
+	if taken, wantsFlush := s.tell(n, s.view, s); taken {
+		return wantsFlush
+	}
+	return s.hear(s.client.event(n))
+}
 
 // TellAll implements engine.Crowd.
 func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool) {

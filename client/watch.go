@@ -39,28 +39,22 @@ func (x *subscription) asked() (typeURL, name string) {
 type sink interface {
 	engine.Sink
 	follow.Sink
-	hear(ev Event[any]) (wantsFlush bool)
 }
 
-// tell has a sink hear of a notice of the subscription's watch: from its tree, if it has one or if the notice is a
-// redirect, which makes one. A tree leaves to the sink what does not concern it.
-func (x *subscription) tell(n *machine.Notice, v *view, s sink) (wantsFlush bool) {
-	if !s.Alive() {
-		return false
-	}
+// tell hands a notice of the subscription's watch to its tree. If there is none, a redirect makes one. taken says that
+// the sink hears of the notice from the tree, or is over; else the notice is the sink's own.
+func (x *subscription) tell(n *machine.Notice, v *view, s sink) (taken, wantsFlush bool) {
 	tree := x.tree.Load()
-	if tree == nil && follow.Redirects(n) {
+	if tree == nil {
+		if !follow.Redirects(n) {
+			return false, false
+		}
 		tree = x.grow(v, asked{kind: x.watch.Type.Owner.(resource.AnyType), name: x.watch.Name}, s)
 		if !x.watch.Wildcard && x.answer.value() {
 			tree.Holds(n.Server)
 		}
 	}
-	if tree != nil {
-		if taken, wantsFlush := tree.Take(n); taken {
-			return wantsFlush
-		}
-	}
-	return s.hear(v.client.event(n))
+	return tree.Take(n)
 }
 
 // grow makes the tree of what was asked for.
