@@ -279,10 +279,13 @@ func TestNilArguments(t *testing.T) {
 		_, w2 := r.c.WatchAll(ctx, cds.Type, "*", nil)
 		_, w3 := r.c.NewSet(ctx, cds.Type, nil)
 		same(t, "nil handlers", []bool{w1 == client.ErrNilHandler, w2 == client.ErrNilHandler, w3 == client.ErrNilHandler}, []bool{true, true, true})
-		_, w1 = r.c.Watch(ctx, nil, "a", func(client.Event[any]) {})
-		_, w2 = r.c.WatchAll(ctx, nil, "*", func(client.Batch[any]) {})
-		_, w3 = r.c.NewSet(ctx, nil, func(client.Batch[any]) {})
-		same(t, "nil types", []bool{w1 == client.ErrNilType, w2 == client.ErrNilType, w3 == client.ErrNilType}, []bool{true, true, true})
+		var pointer *resource.Type[string]
+		for _, none := range []resource.AnyType{nil, pointer} {
+			_, w1 = r.c.Watch(ctx, none, "a", func(client.Event[any]) {})
+			_, w2 = r.c.WatchAll(ctx, none, "*", func(client.Batch[any]) {})
+			_, w3 = r.c.NewSet(ctx, none, func(client.Batch[any]) {})
+			same(t, "nil types", []bool{w1 == client.ErrNilType, w2 == client.ErrNilType, w3 == client.ErrNilType}, []bool{true, true, true})
+		}
 		synctest.Wait()
 		if n := len(r.srv.Streams()); n != 0 {
 			t.Errorf("%d streams for nothing", n)
