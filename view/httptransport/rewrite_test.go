@@ -3,7 +3,6 @@ package httptransport_test
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -72,7 +71,7 @@ func TestAutoHostRewriteNeedsTrust(t *testing.T) {
 			t.Fatal(err)
 		}
 		boot.Servers[0].Features.TrustedXDSServer = tt.trusted
-		xds, err := client.New(client.Config{Bootstrap: boot, ResourceTimeout: time.Second})
+		xds, err := client.New(client.Config{Bootstrap: boot})
 		if err != nil {
 			t.Fatal(err)
 		}
