@@ -31,7 +31,7 @@ import (
 
 // Patience is a context that ends a test which waits in vain.
 func Patience(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
