@@ -62,15 +62,21 @@ func (c *proxyConn) join(server net.Conn) bool {
 	return true
 }
 
+// piece is some of what one side said, or without bytes its end.
+type piece struct {
+	bytes []byte
+	due   time.Time
+}
+
 // forward passes on what src says until its end, each piece when it is due, so that a delay holds back the arrival
 // and not the reading.
 func (c *proxyConn) forward(dst, src net.Conn) {
 	const readAhead = 1024 // pieces on their way
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	ahead := make(chan struct{}, readAhead)
-	last := make(chan struct{}) // closed when all that was read has been passed on
-	close(last)
+	pieces := make(chan piece, readAhead)
+	defer close(pieces)
+	wg.Go(func() { c.pass(dst, pieces) })
 	for buf := make([]byte, 32<<10); ; {
 		n, err := src.Read(buf)
 		switch {
@@ -81,35 +87,28 @@ func (c *proxyConn) forward(dst, src net.Conn) {
 			c.close(true)
 			return
 		}
-		piece, delay, before, done := bytes.Clone(buf[:n]), c.delay.Load(), last, make(chan struct{})
-		last = done
-		ahead <- struct{}{}
-		wg.Go(func() {
-			defer close(done)
-			defer func() { <-ahead }()
-			select {
-			case <-time.After(time.Duration(delay)):
-				<-before
-				c.pass(dst, piece)
-			case <-c.ctx.Done():
-			}
-		})
+		pieces <- piece{bytes.Clone(buf[:n]), time.Now().Add(time.Duration(c.delay.Load()))}
 		if err != nil {
 			return
 		}
 	}
 }
 
-// pass writes a piece of what the other side said; without bytes, its end. Where dst takes no more, it ends the
-// connection.
-func (c *proxyConn) pass(dst net.Conn, piece []byte) {
-	switch {
-	case c.silent.Load():
-	case len(piece) == 0:
-		dst.(interface{ CloseWrite() error }).CloseWrite()
-	default:
-		if _, err := dst.Write(piece); err != nil {
-			c.close(false)
+// pass writes what the other side said. Where dst takes no more, it ends the connection.
+func (c *proxyConn) pass(dst net.Conn, pieces <-chan piece) {
+	for p := range pieces {
+		select {
+		case <-time.After(time.Until(p.due)):
+		case <-c.ctx.Done():
+		}
+		switch {
+		case c.ctx.Err() != nil, c.silent.Load():
+		case len(p.bytes) == 0:
+			dst.(interface{ CloseWrite() error }).CloseWrite()
+		default:
+			if _, err := dst.Write(p.bytes); err != nil {
+				c.close(false)
+			}
 		}
 	}
 }
