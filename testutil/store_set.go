@@ -50,26 +50,25 @@ type ListEntry struct {
 // The error is [ErrBadResource], of a resource without a name or payload or with a
 // malformed name or a glob; nothing is changed then.
 func (s *Store) Set(resources ...*discoveryv3.Resource) error {
-	types := make([]string, len(resources))
-	ready := make([]*discoveryv3.Resource, len(resources))
-	for i, r := range resources {
+	byType := make(map[string][]*discoveryv3.Resource)
+	for _, r := range resources {
 		url, err := typeOf(r)
 		if err != nil {
 			return fmt.Errorf("set %q: %w", r.GetName(), err)
 		}
-		types[i], ready[i] = url, versioned(r)
+		byType[url] = append(byType[url], versioned(r))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := make(map[string]bool)
-	for i, r := range ready {
-		h := s.shelf(types[i])
-		if h.put(newItem(h.kind, r)) {
-			changed[types[i]] = true
+	for url, rs := range byType {
+		h := s.shelf(url)
+		changed := false
+		for _, r := range rs {
+			changed = h.put(newItem(h.kind, r)) || changed
 		}
-	}
-	for url := range changed {
-		s.touch(url)
+		if changed {
+			s.touch(url)
+		}
 	}
 	return nil
 }
