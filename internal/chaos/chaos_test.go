@@ -170,6 +170,7 @@ func gone(uri string) client.Event[any] {
 func TestModel(t *testing.T) {
 	failed := client.Event[any]{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
 	trouble := client.Event[any]{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
+	another := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-1", Server: "a"}
 	for name, c := range map[string]struct {
 		active             int
 		events             []client.Event[any]
@@ -195,6 +196,7 @@ func TestModel(t *testing.T) {
 		"of nobody":           {0, []client.Event[any]{there("c", "4-")}, true, true},
 		"nobody, told":        {nobody, []client.Event[any]{there("b", "5-"), trouble}, false, false},
 		"nobody, not told":    {nobody, []client.Event[any]{there("b", "5-")}, false, true},
+		"another's":           {0, []client.Event[any]{there("a", "4-"), another}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(variant{delta: true, spares: 1}, newJournal(t))

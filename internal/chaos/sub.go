@@ -91,8 +91,11 @@ func (s *sub) hear(evs ...client.Event[any]) {
 		if s.told[ev.Name] == nil && s.covers(ev.Name) {
 			s.told[ev.Name] = &told{}
 		}
-		if t := s.told[ev.Name]; t != nil { // else it left the set while the handler was being called, or is none of "*"
+		switch t := s.told[ev.Name]; {
+		case t != nil:
 			s.judge(t, ev)
+		case s.form == watch: // others hear of what left the set while the handler was being called, or is none of "*"
+			m.faultLocked("%v was told of %q", s, ev.Name)
 		}
 	}
 }
