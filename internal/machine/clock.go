@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // clock is a stream's own time, in all its incarnations. It stands still while reading does (a response is decoded,
 // judged or handled, or too many answers are owed), and while the program itself does not run: the server's silence then
@@ -80,6 +83,17 @@ func (s *stream) nextAlarm() time.Time {
 		return time.Time{}
 	}
 	return s.clock.when(a.at)
+}
+
+// waiters yields what waits for alarms, and until when.
+func (s *stream) waiters() iter.Seq2[waiter, time.Duration] {
+	return func(yield func(waiter, time.Duration) bool) {
+		for _, a := range s.alarms.heap {
+			if !a.void() && !yield(a.waiter, a.at) {
+				return
+			}
+		}
+	}
 }
 
 // ringAlarms rings those whose time is over. A ring may stop other alarms, and may set new ones that ring later.

@@ -22,11 +22,11 @@ type collection struct {
 
 	explicit bool   // of the wildcard: its first watch wanted it by the name `*`
 	complete bool   // its first state is
-	listed   bool   // the first request on this incarnation of the stream listed what it has
+	listed   bool   // the first request on this incarnation of the stream listed something of it
 	touched  serial // of the last response that spoke of it or of a member
 
-	// members are the resources in it. Of the wildcard they are those with structured names alone, since its list would be
-	// as long as the cache's.
+	// members are the resources in it, and aliases, which are no members (byAlias). Of the wildcard they are those with
+	// structured names alone, since its list would be as long as the cache's.
 	members roster
 }
 
@@ -66,7 +66,7 @@ func (c *cache) globOf(name string) *collection {
 	return c.globs[p]
 }
 
-// collectionOf finds or makes the collection that a watch is of, or that its name is in.
+// collectionOf finds or makes the collection that a watch is of, or that its name is in, and notes who answers for that.
 func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	if !structured(w.Name) {
 		c.star.source = src

@@ -18,11 +18,10 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 	before, form := l.form, l.nextForm()
 	l.setForm(form)
 	changed := form != before || len(added)+len(removed) > 0
-	switch wildLegacy {
-	case form:
+	if form == wildLegacy {
 		added = l.beside(added)
 		changed = form != before // what is wanted by name is among all
-	case before:
+	} else if before == wildLegacy {
 		added = l.allWanted()
 	}
 	l.subscribe(added)
@@ -73,10 +72,10 @@ func (l *link) allKnown() bool {
 	return true
 }
 
-// mayResume notes what a new stream may claim once a response is accepted: nothing while the request of a name has not
+// noteResume notes what a new stream may claim once a response is accepted: nothing while the request of a name has not
 // left, or if it answers a wildcard that is not wanted any more, or not yet. With a collection only a response that
 // holds everything allows it: others say nothing of members that are not held.
-func (l *link) mayResume(resp *response) {
+func (l *link) noteResume(resp *response) {
 	l.resume = ""
 	if l.form != wildLegacy && (l.names.Adds() || len(l.message.fresh) > 0) {
 		return
@@ -163,7 +162,7 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 // the members. What is not listed has to be confirmed.
 func (l *link) appendVersions(msg []byte, names []*subscription, named int, members []*subscription, listed int) []byte {
 	var told map[string]bool // by name; nil if nothing is held by an alias
-	list := func(sub *subscription, may bool) {
+	list := func(sub *subscription, fits bool) {
 		name, alias := sub.versionName(), sub.byAlias()
 		// DELTA-1, S-13: versions of all that is held, for collections too.
 		switch {
@@ -172,7 +171,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 			l.unlisted(sub)
 		case alias && told[name]: // that of another name of the resource
 		// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
-		case !may, alias && l.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), l.waitedForAs):
+		case !fits, alias && l.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), l.waitedForAs):
 			l.unlisted(sub)
 		default:
 			l.claimsHeld, sub.of.listed = true, true

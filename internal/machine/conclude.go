@@ -65,17 +65,19 @@ func (r *reader) absences() (all []statement) {
 // names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
+	// It waits for an answer, unless what is known is that there is none, and its watches were told so last.
+	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed())
 	switch {
-	case resp.omits(sub) && sub.foreign():
+	case resp.endsByAbsence(sub) && sub.foreign():
 		return statesUnconfirmed
-	case resp.omits(sub):
+	case resp.endsByAbsence(sub):
 		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
 		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
 		}
 	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
-	case (l.stream.FullState || l.form == wildLegacy) && sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed()):
+	case waits && (l.stream.FullState || l.form == wildLegacy):
 		return statesAbsent
 	case sub.status == StatusDoesNotExist && sub.foreign() && sub.wasSent(): // this server does not have it either
 		return statesAbsent
@@ -83,9 +85,9 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	return statesNothing
 }
 
-// omits says whether a full state that lacks a resource ends it: a request for it, or for its collection, had
+// endsByAbsence says whether a full state that lacks a resource ends it: a request for it, or for its collection, had
 // left when the server sent the response.
-func (resp *response) omits(sub *subscription) bool {
+func (resp *response) endsByAbsence(sub *subscription) bool {
 	l := resp.link
 	switch {
 	case !sub.exists():

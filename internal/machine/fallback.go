@@ -111,19 +111,20 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		if sub.of.source != src {
 			continue // the end of its glob has given it to the wildcard of another source
 		}
-		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
+			// FALLBACK-3: all names are requested from the next server.
 			for i := was + 1; i <= src.active; i++ {
 				src.streams[i].linkTo(c).want(sub, true)
 			}
+			// FALLBACK-5: and none any more from those after it.
 			for i := src.active + 1; i <= was; i++ {
 				src.streams[i].linkTo(c).want(sub, false)
 			}
 		}
 		l := sub.link()
 		sub.forgetStream() // DNE-5: at this server it has a full period
-		sub.seen, sub.subscribed = 0, l != nil && l.named(sub)
-		sub.sent = sub.subscribed && !l.message.names(sub)
+		sub.seen = 0       // only now: a response in work looks at it
+		sub.subscribed = l != nil && l.named(sub)
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}

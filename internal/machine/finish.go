@@ -16,7 +16,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		m.applyStatement(now, resp, it)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
-	m.endFaults(resp)
+	m.endCollectionFaults(resp)
 	if resp.brokenFile() {
 		resp.invalid = 1 // however many watches it is told
 	} else if !resp.nacked() {
@@ -28,14 +28,14 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
 	case !resp.nacked() && !s.Delta:
 		l.version = resp.Version
-		l.mayResume(resp)
+		l.noteResume(resp)
 	}
 	m.completeCollections(now, resp)
 	if resp.stands() {
 		if resp.tellsAll() {
-			l.stated = resp.serial
+			l.lastFullState = resp.serial
 		}
-		m.answer(now, resp) // what was told to be synced need not be told that all is well
+		m.spoken(now, resp) // what was told to be synced need not be told that all is well
 	}
 	m.endResponse(resp)
 }
@@ -76,9 +76,9 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) (g
 	return gone
 }
 
-// endFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it speaks of them
+// endCollectionFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it speaks of them
 // by their own names.
-func (m *Machine) endFaults(resp *response) {
+func (m *Machine) endCollectionFaults(resp *response) {
 	for _, c := range append(resp.collections, resp.link.cache.star) {
 		if c.seen != resp.serial && resp.link.has(&c.subscription) {
 			m.endCollectionFault(c)
@@ -109,8 +109,8 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 	}
 }
 
-// answer: the server has spoken, whatever became of the response, and is owed an answer.
-func (m *Machine) answer(now time.Time, resp *response) {
+// spoken: the server has spoken, whatever became of the response, and is owed an answer.
+func (m *Machine) spoken(now time.Time, resp *response) {
 	if l := resp.link; resp.nacked() && resp.Version == l.resume {
 		l.resume = "" // SOTW-2: something of that version was refused, though it was accepted before
 	}

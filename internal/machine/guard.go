@@ -165,6 +165,6 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	for _, c := range resp.completes {
 		m.noteFault(&c.subscription, f, StatusNacked, false)
 	}
-	m.answer(now, resp)
+	m.spoken(now, resp)
 	m.endResponse(resp)
 }

@@ -43,7 +43,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			added = append(added, sub)
 		case c.Add:
 		case sub != nil && l.owns(sub):
-			if sub.subscribed || c.Had {
+			if c.Had {
 				removed = append(removed, c)
 			}
 			l.leave(sub, name)
@@ -53,7 +53,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			}
 			// SOTW-6: now that the server is told.
 			l.cache.dropIfUnwanted(sub)
-			sub.subscribed = false
+			sub.subscribed = false // not before: giveToStar asks whether it was requested
 		case c.Had:
 			removed = append(removed, c)
 		}
@@ -75,7 +75,7 @@ func (l *link) subscribe(subs []*subscription) {
 	l.message.fresh, l.message.set = append(l.message.fresh, subs...), nil
 	for _, sub := range subs {
 		if l.owns(sub) {
-			sub.subscribed, sub.sent = true, false
+			sub.subscribed = true
 		}
 	}
 }

@@ -41,7 +41,7 @@ type onStream struct {
 	instead       *Instead  // what that holds; nil if there is none
 	form          wildForm  // how the wildcard was requested
 	unwantedSince time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	stated        serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
+	lastFullState serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
 	owed          []answer
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
@@ -59,6 +59,9 @@ type message struct {
 
 // names says whether a subscription is among those that the message names anew.
 func (msg *message) names(sub *subscription) bool {
+	if len(msg.fresh) == 0 {
+		return false
+	}
 	if msg.set == nil {
 		msg.set = make(map[*subscription]bool, len(msg.fresh))
 		for _, sub := range msg.fresh {
@@ -93,7 +96,8 @@ func (l *link) reset() {
 }
 
 // owns says that the link's server is the active one of a subscription's source: what this server says of the
-// subscription counts, and the timers run on its stream.
+// subscription counts, and the timers run on its stream. A link that is over has an empty cache, and owns nothing
+// ([Machine.forgetTypes]).
 func (l *link) owns(sub *subscription) bool {
 	return sub.of.cache == l.cache && sub.of.ownedBy(l.stream)
 }

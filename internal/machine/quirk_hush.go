@@ -164,9 +164,9 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 			delete(q.until, sub)
 		}
 	}
-	for _, a := range s.alarms.heap {
-		if sub, of := a.waiter.(*subscription); of && !a.void() && !sub.held() && !sub.isCollection() {
-			q.until[sub] = a.at
+	for w, at := range s.waiters() {
+		if sub, of := w.(*subscription); of && !sub.held() && !sub.isCollection() {
+			q.until[sub] = at
 		}
 	}
 	m.restartPaced(now, s) // S-30: the names are requested on a new stream

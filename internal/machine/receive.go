@@ -39,12 +39,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	case l.written:
 		// The response may answer this message or the one before it; which of them cannot be told. A collection that
 		// counts as complete too early is better than one whose answer was missed.
-		if !l.message.answered {
-			l.message.answered = true
-			for _, sub := range l.message.fresh {
-				sub.sent = sub.sent || sub.isCollection() && l.owns(sub)
-			}
-		}
+		l.message.answered = true
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}

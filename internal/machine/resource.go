@@ -104,7 +104,7 @@ func (m *Machine) dropState(sub *subscription) {
 	m.unstore(sub)
 	switch {
 	case sub.isCollection():
-		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested
+		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested // lest setStatus takes what follows for told
 	case sub.held():
 		m.leaveCollection(sub)
 		sub.hold(nil, given{})

@@ -197,10 +197,9 @@ func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
 		if !l.has(sub) {
 			continue
 		}
-		sub.sent = true
 		switch {
 		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
-		case l.stated != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
+		case l.lastFullState != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
 			m.remove(now, sub, ReasonAbsent)
 		default:
 			m.await(now, sub) // DNE-2: the request has left

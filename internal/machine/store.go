@@ -24,7 +24,7 @@ func (sh *share) heardServer() bool {
 // loadSoon has the store asked for what is watched and not known, at once if no server can be reached, or
 // after a second without an answer.
 func (m *Machine) loadSoon(now time.Time, sub *subscription) {
-	if !sub.stored() || !sub.lacking() {
+	if !sub.storable() || !sub.needsStore() {
 		return
 	}
 	// CACHE-3, LKG-9: every server's attempt has failed, or a second has passed.
@@ -65,7 +65,7 @@ func (m *Machine) loadLacking(sh *share) {
 
 // load has the store asked for a subscription that is lacking, by one load of what the step looks for.
 func (m *Machine) load(sh *share, sub *subscription) {
-	if !sub.lacking() || sh.loads[sub] != nil {
+	if !sub.needsStore() || sh.loads[sub] != nil {
 		return
 	}
 	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.share == sh })
@@ -84,7 +84,7 @@ func (m *Machine) load(sh *share, sub *subscription) {
 
 // store has the store keep what is held, which was accepted.
 func (m *Machine) store(sub *subscription, expires int64) {
-	if !sub.stored() {
+	if !sub.storable() {
 		return
 	}
 	k := Kept{
@@ -97,14 +97,14 @@ func (m *Machine) store(sub *subscription, expires int64) {
 // unstore has the store forget what a server says is gone.
 func (m *Machine) unstore(sub *subscription) {
 	// LKG-5: explicit absence removes.
-	if sub.stored() {
+	if sub.storable() {
 		m.keepStored(sub, Kept{Name: sub.name})
 	}
 }
 
 // storeComplete has the store keep that a collection's first state came.
 func (m *Machine) storeComplete(now time.Time, c *collection) {
-	if c.stored() {
+	if c.storable() {
 		c.cache.unsettled = append(without(c.cache.unsettled, c), c)
 		m.keepStored(&c.subscription, Kept{Name: c.name, Server: c.stream().server, Updated: now.UnixNano(), Complete: true})
 	}

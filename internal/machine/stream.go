@@ -53,8 +53,8 @@ type trouble struct {
 	// notified are the troubles that watches were told of since the server last spoke, the newest few. None of them is
 	// told again: attempts may fail by turns.
 	notified  []*Fault
-	troubled  bool // watches were told of trouble, maybe that of another server that was active then, and not yet of its end
-	overtaken bool // watches were told meanwhile that a resource does not exist
+	troubled  bool // a watch may know of trouble, maybe that of another server that was active then: its end is to be told
+	overtaken bool // a watch may have heard since that a resource does not exist: the same trouble is to be told it again
 	telling   bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 

@@ -65,7 +65,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
-	if n, size := s.answersOwed(); size > maxOwedSize || n > maxOwed && s.holdsBack(now) > maxOwed {
+	if n, size := s.answersOwed(); size > maxOwedSize || n > maxOwed && s.answersHeldBack(now) > maxOwed {
 		s.heldBack = now
 		return
 	}
@@ -74,8 +74,8 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 	m.fx.Read = append(m.fx.Read, s.ref)
 }
 
-// holdsBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
-func (s *stream) holdsBack(now time.Time) (n int) {
+// answersHeldBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
+func (s *stream) answersHeldBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
 	for _, l := range s.links {
 		if at, _ := l.notBefore(oweAnswer); throttled || now.Before(at) {
@@ -187,7 +187,7 @@ func (m *Machine) forgetTypes(s *stream) bool {
 		return true
 	}
 	for _, l := range s.links {
-		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
+		l.cache = newCache(l.cache.typ) // a response that is still being worked on means nothing
 	}
 	s.links = nil
 	s.quirks = newQuirks(s)
@@ -223,7 +223,6 @@ func (m *Machine) retract(r Ref) bool {
 func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {
-	case by == 0:
 	case s.watches == 0 && (s.state == up || s.state == opening):
 		// STREAM-6: the stream lingers.
 		s.lingerUntil = now.Add(m.config.Linger)

@@ -40,7 +40,7 @@ type subscription struct {
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
-	seen    serial // of the last response of the active server that spoke of it, by this name; 0 for none
+	seen    serial // of the last response of the active server that spoke of it, by this name, on any stream; 0 for none
 	at      uint32 // its place in the roster that lists it, if one does
 
 	gen  uint16 // grows with each change of raw; it may come round
@@ -49,7 +49,6 @@ type subscription struct {
 	// Of this incarnation of the active server's stream; see [subscription.forgetStream].
 	timer            // of the answer, while that is waited for
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
-	sent        bool // the writer has sent that request; of a collection a response shows that too
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 
 	status    Status
@@ -62,7 +61,7 @@ type subscription struct {
 // forgetStream forgets what the active server was told of a name on this incarnation of its stream, and what it has to
 // answer.
 func (sub *subscription) forgetStream() {
-	sub.timer, sub.subscribed, sub.sent, sub.unconfirmed = 0, false, false, false
+	sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
 	if sub.isCollection() {
 		sub.of.listed = false
 	}
@@ -74,8 +73,11 @@ func (sub *subscription) wanted() bool { return len(sub.joined) > 0 }
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
 func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed && !sub.gone }
 
-// wasSent says that a request which asks for it has left.
-func (sub *subscription) wasSent() bool { return sub.subscribed && sub.sent }
+// wasSent says that a request which asks for it has left. Of a collection a response shows that too.
+func (sub *subscription) wasSent() bool {
+	l := sub.link()
+	return sub.subscribed && (l == nil || !l.message.names(sub) || l.message.answered && sub.isCollection())
+}
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
 func (sub *subscription) isCollection() bool { return sub == &sub.of.subscription }
@@ -219,14 +221,14 @@ func (sub *subscription) stale() bool { return sub.from > fromStore }
 // loaded says that the store was asked, and no server has spoken since.
 func (sub *subscription) loaded() bool { return sub.from&fromStore != 0 }
 
-// stored says whether the store has to do with a subscription.
-func (sub *subscription) stored() bool {
+// storable says whether the store has to do with a subscription.
+func (sub *subscription) storable() bool {
 	return sub.of.cache.typ.Stored && sub.of.source != nil && sub.of.source.Stored
 }
 
-// lacking says that nothing at all is known of what is watched, not even that the store has nothing: then the store is
+// needsStore says that nothing at all is known of what is watched, not even that the store has nothing: then the store is
 // asked. For a fallback a stale value is lacking too; see [source.lacks].
-func (sub *subscription) lacking() bool {
+func (sub *subscription) needsStore() bool {
 	return sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
 }
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -10,13 +9,14 @@ import (
 // and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
 // response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
-	// LKG-5: silence confirms what is claimed.
+	// A server that has not spoken is waited for only if its first request listed versions: then its silence says that
+	// these are right.
 	if l.sweepTimer != 0 || l.firstResponse == 0 && !(l.written && l.claimsHeld) {
 		return
 	}
 	l.unconfirmStale()
 	if l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
-		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(l.stream.timeout, 0), silence))
+		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
 	}
 }
 
@@ -25,10 +25,13 @@ type sweep link
 
 func (w *sweep) alarm() *timer { return &w.sweepTimer }
 
-// ring removes the members that the server did not confirm, if a guard does not mind.
+// ring has the store forget what complete collections do not have, and removes the members that the server did not
+// confirm, if a guard does not mind.
 func (w *sweep) ring(m *Machine, now time.Time) {
 	l := (*link)(w)
-	if m.forgetUnseenStored(l); l.firstResponse == 0 {
+	// LKG-5: what a complete state lacks is forgotten.
+	m.forgetUnseenStored(l)
+	if l.firstResponse == 0 {
 		return // in what a server has not said nothing is missing
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)

@@ -6,8 +6,8 @@ import (
 )
 
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
-// collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFault]
-// says otherwise: it is told again what they were told before trouble came between.
+// collection's are all. It notes too who is told of trouble with the server last: the watches are not from then on, unless
+// [Machine.tellFault] says otherwise.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
 	for _, w := range to {
 		w.troubled = false
@@ -114,7 +114,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	}
 }
 
-// tellTroubleOf tells watches why the type is not served, if anything is known to be wrong.
+// tellTroubleOf tells watches why the type is not served, if anything is known to be wrong and was told to others.
 func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
 	if f := sub.link().toldTrouble(); f != nil {
 		m.tellFault(sub, f, to)
@@ -155,8 +155,8 @@ func (m *Machine) warnStar(l *link) {
 	m.logType(l, warning, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
 }
 
-func (m *Machine) logType(l *link, warn bool, text string, attrs ...any) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.cache.typ.URL, Text: text, Attrs: attrs})
+func (m *Machine) logType(l *link, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.cache.typ.URL, Text: text})
 }
 
 func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
@@ -202,8 +202,8 @@ func (m *Machine) recovered(s *stream) {
 	m.tellTrouble(s)
 }
 
-// remindOfTrouble tells watches that were just told something good of the server's trouble once more, if that is not
-// over.
+// remindOfTrouble tells watches that were just told something good once more of the newest trouble that was told, if that
+// is not over.
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.notified); n > 0 && s.unreachable() {

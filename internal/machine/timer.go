@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -15,8 +16,8 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	if !l.owesAnswer(sub) {
 		return
 	}
-	if sub.isCollection() && l.stream.timeout <= 0 {
-		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
+	if sub.isCollection() {
+		m.setAlarm(now, l.stream, sub, l.stream.patience()) // WILD-5: it is complete by silence also where there are no timers
 		return
 	}
 	m.startTimer(now, l.stream, sub)
@@ -55,6 +56,9 @@ func (l *link) spokeOf(sub *subscription) bool {
 // silence is how long a server may say nothing, where there are no does-not-exist timers, until that confirms what
 // it was told of a collection.
 const silence = 15 * time.Second
+
+// patience is how long a server may say nothing of what a collection has.
+func (s *stream) patience() time.Duration { return cmp.Or(max(s.timeout, 0), silence) }
 
 // startTimer starts the timer of who waits for an answer of the server, if there are timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
@@ -107,7 +111,7 @@ var ErrNoAnswer = errors.New("the server did not answer in time")
 
 // unconfirmedTimeout: the server did not confirm a held resource, so there is none.
 func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.synced()
+	lacked := sub.unconfirmed || sub.seen.before(sub.link().lastFullState) || sub.of.synced()
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
 	switch kept := sub.stale() && !lacked; {

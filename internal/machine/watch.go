@@ -102,8 +102,8 @@ func (sub *subscription) askAnew() {
 	}
 }
 
-// unwatch ends a watch. What the server was told of is kept until the message that takes it back
-// is sent, so that a watch that comes back before it finds everything as it was.
+// unwatch ends a watch. What the server was told of is kept until the message is composed that takes it
+// back ([link.flushNames]), so that a watch that comes back before it finds everything as it was.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
 	// WATCH-2: it was stopped before.
 	if !w.alive {
@@ -125,11 +125,8 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	for _, s := range src.reached() {
 		m.countWatch(now, s, -1)
 	}
-	switch l := sub.link(); {
-	case l == nil: // all was forgotten with the stream
 	// SOTW-6: what the server was told of is kept.
-	case sub.lives():
-	default:
-		l.cache.dropIfUnwanted(sub)
+	if !sub.lives() {
+		sub.of.cache.dropIfUnwanted(sub)
 	}
 }

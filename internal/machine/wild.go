@@ -38,7 +38,7 @@ func (l *link) nextForm() wildForm {
 func (l *link) setForm(form wildForm) {
 	before := l.form
 	if l.form = form; before != form && form == wildLegacy {
-		l.stated = 0 // what came before answers no wildcard
+		l.lastFullState = 0 // what came before answers no wildcard
 	}
 	l.message.endsWild = before != wildNone && form == wildNone
 	switch wild := l.cache.star; {
@@ -51,7 +51,6 @@ func (l *link) setForm(form wildForm) {
 				l.leave(sub, []byte(sub.onWire()))
 			}
 		}
-		wild.subscribed = false
 		l.cache.dropIfUnwanted(&wild.subscription)
 	}
 }

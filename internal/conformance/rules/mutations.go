@@ -52,7 +52,7 @@ func Mutations() []Mutation {
 		{"S-30", "", drop, "names that were added are waited for in vain", "server-version-alone"},
 		{"SOTW-2", "link.versionToClaim", never.Of(0), "the version outlives its stream", "sotw-new-stream-no-version"},
 		{"SOTW-2", "link.allKnown", never.Of(3), "the version is carried though a name is waited for", "sotw-reconnect-waiting"},
-		{"SOTW-6", "Machine.unwatch", never, "a resource is forgotten with its last watch", "sotw-resubscribe-race"},
+		{"SOTW-6", "Machine.unwatch", always, "a resource is forgotten with its last watch", "sotw-resubscribe-race"},
 		{"SOTW-7", "", drop, "absence deletes nothing", "sotw-absent-deleted"},
 		{"SOTW-8", "", never.Of(0), "absence deletes in every type", "sotw-absent-means-nothing"},
 		{"SOTW-12", "", never, "a nameless entry leaves absence its meaning", "type-nameless-sotw"},
