@@ -188,6 +188,9 @@ type holding struct {
 
 func (h *holding) Start(ws ...*machine.Watch) { h.next = ws[0] }
 
+// Stop implements [follow.Host]: the watch has not begun.
+func (h *holding) Stop(w *machine.Watch) { h.client.foreign.release(w) }
+
 // Tell implements engine.Sink, for the first watch.
 func (h *holding) Tell(n *machine.Notice) bool {
 	_, wantsFlush := h.tree.Take(n)

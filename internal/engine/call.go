@@ -49,23 +49,24 @@ func (l *lane) move(at *machine.Watch) {
 	}
 }
 
-// Await waits for a moment until calls in some lanes are over. Those that were waited for in vain are not waited for
-// again.
+// Await waits for a moment until calls in some lanes are over. A call in one lane that was waited for in vain is not
+// waited for again.
 func (e *Engine) Await(lanes []int32, over func() bool) {
-	var waits []*lane
+	var told []*lane // that are there
+	waits := false
 	for _, number := range lanes {
-		if l := e.lanes.at(number); l != nil && !l.waitedInVain() {
-			waits = append(waits, l)
+		if l := e.lanes.at(number); l != nil {
+			told = append(told, l)
+			waits = waits || !l.waitedInVain()
 		}
 	}
-	if len(waits) == 0 || await(over) {
+	if !waits || await(over) || len(told) > 1 { // of several it is not known in which the call is
 		return
 	}
-	for _, l := range waits {
-		l.mu.Lock()
-		l.vain = len(l.after) > 0
-		l.mu.Unlock()
-	}
+	l := told[0]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vain = len(l.after) > 0
 }
 
 func (l *lane) waitedInVain() bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,26 @@ func TestRetry(t *testing.T) {
 	zero := &retry{policy: &fixed{}}
 	if d := zero.pause(); d != 0 {
 		t.Errorf("a policy of no waits makes %v", d)
+	}
+}
+
+// Each wait ends in its time, whichever began first.
+func TestWaits(t *testing.T) {
+	now := time.Now()
+	q := waits{of: map[int]*retry{}}
+	for i, after := range []time.Duration{3, 1, 2, 1} {
+		q.of[i] = &retry{}
+		q.begin(q.of[i], now.Add(after*time.Second), machine.Ref{Stream: i})
+	}
+	var over []int
+	for range 5 {
+		now = now.Add(time.Second)
+		for _, ev := range q.due(now) {
+			over = append(over, ev.(machine.Retry).Stream)
+		}
+	}
+	if !slices.Equal(over, []int{1, 3, 2, 0}) || !q.next.IsZero() {
+		t.Errorf("the waits of %d ended, and the next does at %v", over, q.next)
 	}
 }
 

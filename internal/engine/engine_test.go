@@ -369,6 +369,45 @@ func TestLanesOutOfOrder(t *testing.T) {
 	})
 }
 
+// A handler that runs for less than the timeout is not reported, and one that runs for longer is, also where its lane has
+// rested.
+//
+// spec: U-3
+func TestHandlerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		var out bytes.Buffer
+		e := New(Config{
+			Servers: []Server{{
+				URI: "test", Connect: func() (transport.Conn, error) { return conn, nil },
+				Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
+			}},
+			Sources: []machine.Source{{Servers: []int{0}}}, HandlerTimeout: 10 * time.Second,
+			Node: func() []byte { return nil }, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		})
+		defer func() {
+			e.Close()
+			e.Wait()
+		}()
+		var takes time.Duration
+		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { time.Sleep(takes) }), ""))
+		st := <-conn.streams
+		st.requests(t)
+		for i, tt := range []struct {
+			takes, rests time.Duration
+			says         int
+		}{{0, 900 * time.Millisecond, 0}, {9900 * time.Millisecond, time.Minute, 0}, {11 * time.Second, time.Minute, 2}} {
+			takes = tt.takes
+			st.in <- things(t, fmt.Sprint(i), fmt.Sprint("a", i))
+			time.Sleep(tt.takes + tt.rests)
+			synctest.Wait()
+			if n := strings.Count(out.String(), "a handler"); n != tt.says {
+				t.Errorf("a handler that took %v was told of %d times: %s", tt.takes, n, out.String())
+			}
+		}
+	})
+}
+
 // A dispatcher that has had nothing to do for a while ends, and another begins when there is something to tell.
 func TestIdleDispatcherEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

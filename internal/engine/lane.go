@@ -105,8 +105,10 @@ func (e *Engine) dispatch(l *lane) {
 	over = true
 }
 
-func (l *lane) put(it item) {
+// put adds an item, and says whether the lane had nothing to do.
+func (l *lane) put(it item) (rested bool) {
 	l.mu.Lock()
+	rested = !l.works || l.rests && len(l.queue) == 0
 	l.queue = append(l.queue, it)
 	l.queued += uint64(len(it.notices))
 	starts := !l.works
@@ -117,6 +119,7 @@ func (l *lane) put(it item) {
 	} else {
 		l.wake.Signal()
 	}
+	return rested
 }
 
 // leave ends the dispatcher, unless there is something to tell.

@@ -27,7 +27,7 @@ type sight struct {
 	told   bool // the operator was
 }
 
-// looks is how often lanes with dispatchers are looked at, within the time after which a handler is
+// looks is how often lanes with dispatchers are looked at, at the least, within the time after which a handler is
 // reported. That is all that the watchdog costs.
 const looks = 5
 
@@ -42,12 +42,18 @@ type watchdog struct {
 
 // put gives a lane something to do, and has it looked at while it has a dispatcher.
 func (d *watchdog) put(l *lane, it item) {
-	l.put(it)
-	if l.observed {
+	if !l.put(it) {
 		return
 	}
 	now := time.Now()
-	l.observed, l.seen = true, sight{since: now, looked: now}
+	if l.seen.told {
+		d.reportEnd(l.seen)
+	}
+	l.seen = sight{begun: l.seen.begun, since: now, looked: now}
+	if l.observed {
+		return
+	}
+	l.observed = true
 	d.observed = append(d.observed, l)
 	if d.at.IsZero() {
 		d.at = now.Add(d.every())
@@ -59,7 +65,7 @@ func (d *watchdog) every() time.Duration {
 	if d.timeout <= 0 {
 		return idleTime
 	}
-	return d.timeout / looks
+	return min(d.timeout/looks, idleTime)
 }
 
 // look looks at the lanes that have dispatchers, when it is time.

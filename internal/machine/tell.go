@@ -19,7 +19,7 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 		m.discarded = Notice{}
 		return &m.discarded
 	}
-	if s := sub.stream(); kind == NoticeDoesNotExist && s.fault != nil {
+	if s := sub.stream(); s.fault != nil && (kind == NoticeDoesNotExist || kind == NoticeFailed) {
 		s.overtaken = true
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
@@ -166,12 +166,12 @@ func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
 // maxNotified is how many troubles of a server are remembered as told.
 const maxNotified = 4
 
-// tellTrouble notifies of new trouble with the server, or of its end; of trouble that was told, those who heard since that
-// there is no such resource. It waits while handlers still have the last such notice, so that a slow handler meets no
+// tellTrouble notifies of new trouble with the server, or of its end. Of trouble that was told it notifies who heard since
+// that there is no such resource, or why, once the stream has ended again. It waits while handlers still have the last such notice, so that a slow handler meets no
 // growing queue.
 func (m *Machine) tellTrouble(s *stream) {
 	again := slices.ContainsFunc(s.notified, s.fault.same)
-	if s.telling || s.fault == nil && !s.troubled || again && !s.overtaken {
+	if s.telling || s.fault == nil && !s.troubled || again && (!s.overtaken || s.state == up) {
 		return
 	}
 	from := len(m.fx.Notify)
@@ -182,13 +182,13 @@ func (m *Machine) tellTrouble(s *stream) {
 	if again {
 		to = (*subscription).outOfTrouble
 	}
-	s.overtaken = false
 	for _, l := range s.links {
 		// S-3: a type that is held back is not well because the others are.
 		if s.fault != nil || l.fault == nil {
 			m.tellEveryone(l.owned(), s.fault, to)
 		}
 	}
+	s.overtaken = false
 	for i := range m.fx.Notify[from:] {
 		m.fx.Notify[from+i].Trouble = true
 	}
