@@ -128,7 +128,7 @@ func (l *Listeners) takeOne(ev *client.Event[any]) {
 	l.touched[v] = true
 	l.mu.Unlock()
 	if fresh {
-		v.start()
+		v.start(v.inHandler)
 	}
 	v.inHandler(func() { v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false) })
 }

@@ -310,21 +310,50 @@ func TestEnd(t *testing.T) {
 	ended(v, client.ErrClosed)
 }
 
+// Nothing is called any more once Stop has returned, not even what New has left to be told: here that the root is waited for,
+// and that it cannot be had.
+func TestStoppedAtOnce(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	var v *View
+	var calls atomic.Int32
+	made := make(chan bool)
+	v = s.view(Root{Type: RootCluster, Name: "xdstp://nowhere/envoy.config.cluster.v3.Cluster/c"}, Config{
+		OnWaiting: func(Root, []Waiting) {
+			calls.Add(1)
+			<-made
+			v.Stop()
+		},
+		OnSnapshot: func(*Snapshot) { calls.Add(1) },
+	})
+	close(made)
+	<-v.Done()
+	s.c.Close()
+	<-s.c.Done()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d calls, want the one that stopped it", n)
+	}
+}
+
 // The functions of the views of all listeners are inside the handler of these: they may not wait for the client.
 func TestListenersInHandler(t *testing.T) {
 	s := newSite(t, client.VariantDelta, false)
-	s.set("1", "lds l rds:r", "rds r *=a", "cds a static:1.1.1.1")
+	s.set("1", "lds l") // without children, whose news would come in handlers of their own
 	got := make(chan error, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	all, err := NewListeners(t.Context(), s.c, Config{OnSnapshot: func(*Snapshot) {
+	asks := func() {
 		_, err := s.c.Get(ctx, cds.Type, "not held")
 		got <- err
-	}}, nil)
+	}
+	all, err := NewListeners(t.Context(), s.c, Config{
+		OnSnapshot: func(*Snapshot) { asks() }, OnWaiting: func(Root, []Waiting) { asks() },
+	}, nil)
 	must(t, err)
 	defer all.Stop()
-	if err := <-got; !errors.Is(err, client.ErrInHandler) {
-		t.Errorf("Get inside a handler: %v", err)
+	for range 2 { // what is waited for at first, and the value
+		if err := <-got; !errors.Is(err, client.ErrInHandler) {
+			t.Errorf("Get inside a handler: %v", err)
+		}
 	}
 }
 

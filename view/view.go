@@ -122,7 +122,7 @@ func New(ctx context.Context, c *client.Client, root Root, config Config) (*View
 		v.cancel(err)
 		return nil, err
 	}
-	v.start()
+	v.start(v.apart)
 	return v, nil
 }
 
@@ -192,15 +192,18 @@ func startupOf(boot *bootstrap.Config) map[string]bootstrap.Source {
 }
 
 // start has the root watched. The first steps are made here, so that the root is subscribed to when New returns.
-// Functions of Config are called in another goroutine, which is handed the turn: the caller of New may hold a lock that
-// they take.
-func (v *View) start() {
+// Functions of Config are called in another goroutine, by apart, which is handed the turn: the caller of New may hold a
+// lock that they take. What a step unsubscribes goes before the next one.
+func (v *View) start(apart func(func())) {
 	go v.live()
 	var all []made
 	for v.owed() {
-		all = append(all, v.step())
+		m := v.step()
+		if all = append(all, m); len(m.unwatch)+len(m.ended) > 0 {
+			break
+		}
 	}
-	v.apart(func() {
+	apart(func() {
 		v.run(func() {
 			for _, m := range all {
 				v.finish(m)
@@ -353,11 +356,11 @@ func (v *View) finish(m made) {
 	if m.snapshot != nil {
 		next := make(chan struct{})
 		close(*v.changed.Swap(&next))
-		if v.config.OnSnapshot != nil {
+		if v.config.OnSnapshot != nil && v.ctx.Err() == nil {
 			v.config.OnSnapshot(m.snapshot) // VIEW-44
 		}
 	}
-	if m.waiting && v.config.OnWaiting != nil {
+	if m.waiting && v.config.OnWaiting != nil && v.ctx.Err() == nil {
 		v.config.OnWaiting(v.root, m.waits)
 	}
 	v.sets.unwatch(m.unwatch)
@@ -482,5 +485,5 @@ func (v *View) Done() <-chan struct{} { return v.done }
 // Err is nil while the view lives, then says why it ended: [client.ErrStopped],
 // [client.ErrClosed], the cause of its context's end, a [*client.PanicError] if a function of Config panicked, or
 // [client.ErrHandlerExited] if one ended its goroutine. These two are logged: to the client's logger where the client
-// called the function, and to slog.Default at the begin of the view, after a timer or a hold, and in [Listeners].
+// called the function, and to slog.Default at its beginning, after a timer or a hold, and in [Listeners].
 func (v *View) Err() error { return context.Cause(v.ctx) }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
@@ -187,27 +188,59 @@ func TestOnceWithCommands(t *testing.T) {
 	p.ends(0)
 }
 
+// answeredSession is a session with --once, in fake time, that a scripted server has answered.
+func answeredSession(t *testing.T, p report.Printer) (*session, *testutil.Stream) {
+	srv := testutil.StartServer(t)
+	to := targetOf(t, "127.0.0.1:1")
+	to.boot = srv.Bootstrap()
+	to.wrap = func(transport.Builder) transport.Builder {
+		return transport.NewGRPC(transport.GRPCConfig{DialOptions: srv.DialOptions()})
+	}
+	s, err := newSession(to, p, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin([]subscription.Given{{Subscription: subscription.Subscription{TypeURL: clusters, Name: "a"}, Text: "cds:a"}})
+	st := accept(t, srv)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	return s, st
+}
+
 // The server gets the ACK that it is owed before the end.
 func TestOnceAcknowledges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := testutil.StartServer(t)
-		to := targetOf(t, "127.0.0.1:1")
-		to.boot = srv.Bootstrap()
-		to.wrap = func(transport.Builder) transport.Builder {
-			return transport.NewGRPC(transport.GRPCConfig{DialOptions: srv.DialOptions()})
-		}
-		s, err := newSession(to, silent{}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, st := answeredSession(t, silent{})
 		defer s.close()
-		s.begin([]subscription.Given{{Subscription: subscription.Subscription{TypeURL: clusters, Name: "a"}, Text: "cds:a"}})
-		st := accept(t, srv)
-		send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
 		<-s.output.done
 		if r := st.Requests(); len(r) != 2 || r[1].Nonce() != "n1" || r[1].ErrorDetail() != nil {
 			t.Errorf("the server got %d requests, want what was asked, and its ACK", len(r))
+		}
+	})
+}
+
+// stuck is a printer whose reader stops before the first answer.
+type stuck struct{ until chan struct{} }
+
+func (p stuck) Print(r report.Record) error {
+	if _, is := r.(report.Answer); is {
+		<-p.until
+	}
+	return nil
+}
+
+// A reader of the output that stops holds up the end for some time, and not for ever.
+func TestOnceEndsThoughStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := stuck{make(chan struct{})}
+		s, _ := answeredSession(t, p)
+		defer s.close()
+		defer close(p.until)
+		begin := time.Now()
+		<-s.output.done
+		if took := time.Since(begin); took > mostCourtesy+time.Second {
+			t.Errorf("the end came after %v", took)
 		}
 	})
 }

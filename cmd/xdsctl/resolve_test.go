@@ -192,6 +192,42 @@ func TestResolveHeldLate(t *testing.T) {
 	}
 }
 
+// Of two holds of a cluster the release of one is none, and what it is told of is printed once.
+func TestResolveReleased(t *testing.T) {
+	t.Parallel()
+	r := resolverOf(t, managed(t, shop()...), "frontend", "frontend")
+	r.once = false
+	printed := make(counting, 10)
+	r.output = newOutput(printed)
+	if err := r.start(t.Context(), view.Root{Type: view.RootCluster, Name: "backend"}, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	if err := r.one.Ready(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.holds["frontend"] = []func(){func() {}, func() {}}
+	for i, want := range []int{0, 1} {
+		if err := r.release("frontend"); err != nil {
+			t.Fatal(err)
+		}
+		r.onSnapshot(r.one.Snapshot())
+		if n := len(printed); n != want {
+			t.Errorf("after %d releases %d values are printed, want %d", i+1, n, want)
+		}
+	}
+}
+
+// counting is a printer that counts values.
+type counting chan report.Record
+
+func (c counting) Print(r report.Record) error {
+	if _, is := r.(report.Config); is {
+		c <- r
+	}
+	return nil
+}
+
 func TestResolveAggregate(t *testing.T) {
 	t.Parallel()
 	m := managed(t, aggregate("both", "backend", "frontend"), edsCluster("backend"), edsCluster("frontend"), assignment("backend", "10.0.0.1"), assignment("frontend"))

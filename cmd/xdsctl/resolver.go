@@ -34,6 +34,7 @@ type resolver struct {
 	awaited []string          // clusters of --hold that no value has had yet: one without them is not printed
 	synced  bool              // with all: the first state of all listeners is there
 	printed map[string]bool   // by root: whether the value that was printed last was complete
+	newest  *view.Snapshot    // that was printed
 	failed  map[string]string // by root: its error, if that was printed last
 	waits   []report.Wait     // printed last
 	status  int               // with once
@@ -149,6 +150,10 @@ func (r *resolver) tell(s *view.Snapshot) {
 		return // the view made it before it was told of them; its next has them
 	}
 	r.awaited = nil
+	if s == r.newest { // a release and the view may tell of it both
+		return
+	}
+	r.newest = s
 	value := configOf(s)
 	delete(r.failed, s.Root.Name)
 	r.printed[s.Root.Name] = s.Complete
@@ -308,8 +313,8 @@ func (r *resolver) release(name string) error {
 	r.holds[name] = held[1:]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.awaited, name); i >= 0 {
-		r.awaited = slices.Delete(r.awaited, i, i+1)
+	if len(r.holds[name]) == 0 && slices.Contains(r.awaited, name) {
+		r.awaited = slices.DeleteFunc(r.awaited, func(of string) bool { return of == name })
 		if s := r.one.Snapshot(); s != nil {
 			r.tell(s) // what was not printed for want of it
 		}

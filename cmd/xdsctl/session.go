@@ -182,6 +182,9 @@ func (s *session) handled(stream uint64) {
 // then, so that the server gets the ACK or NACK that it is owed.
 const courtesy = 100 * time.Millisecond
 
+// mostCourtesy is how long it stays for the next of those responses to end: whoever reads the output may have stopped.
+const mostCourtesy = 5 * time.Second
+
 // finishIfAnswered ends a session that is to end with the last first answer, once the time of courtesy is over, unless
 // a command brings one more subscription meanwhile. The caller holds mu.
 func (s *session) finishIfAnswered() {
@@ -193,19 +196,21 @@ func (s *session) finishIfAnswered() {
 }
 
 func (s *session) finishUnlessOwed() {
-	switch {
-	case len(s.owed) > 0:
-	case s.ending != nil:
-		s.ending.Reset(courtesy)
-	default:
-		s.ending = time.AfterFunc(courtesy, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.unanswered() == 0 && len(s.owed) == 0 {
-				s.output.end(nil)
-			}
-		})
+	wait := courtesy
+	if len(s.owed) > 0 {
+		wait = mostCourtesy
 	}
+	if s.ending != nil {
+		s.ending.Reset(wait)
+		return
+	}
+	s.ending = time.AfterFunc(wait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.unanswered() == 0 {
+			s.output.end(nil)
+		}
+	})
 }
 
 // close stops printing and closes the client.

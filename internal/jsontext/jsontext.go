@@ -8,14 +8,14 @@ import (
 )
 
 // Visible is JSON in which each character that does not show is written as its escape: what a terminal obeys, what turns
-// the direction of text, what has no width. It stands for the same values. Newlines stay, which have their place between
-// values. Without such characters it is the text itself.
+// the direction of text, what has no width. It stands for the same values. The white space of JSON stays, which has its
+// place between values. Without such characters it is the text itself.
 func Visible(text []byte) []byte {
 	var out []byte
 	done := 0 // of the text, in out
 	for i := 0; i < len(text); {
 		c := text[i]
-		if ' ' <= c && c < 0x7f || c == '\n' {
+		if ' ' <= c && c < 0x7f || c == '\n' || c == '\t' || c == '\r' {
 			i++
 			continue
 		}
