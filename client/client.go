@@ -265,7 +265,7 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 		return nil, ErrNilContext
 	case c.closed.Load():
 		return nil, ErrClosed
-	case kind == nil, of.Kind() == reflect.Pointer && of.IsNil(): // package watcher has nil pointers
+	case kind == nil, of.Kind() == reflect.Pointer && of.IsNil(): // a nil *resource.Type[T] of package watcher
 		return nil, ErrNilType
 	case !of.Comparable():
 		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)

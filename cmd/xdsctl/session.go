@@ -195,6 +195,7 @@ func (s *session) finishIfAnswered() {
 	s.finishUnlessOwed()
 }
 
+// finishUnlessOwed ends the session after the time of courtesy, unless responses are in hand. The caller holds mu.
 func (s *session) finishUnlessOwed() {
 	wait := courtesy
 	if len(s.owed) > 0 {

@@ -38,8 +38,12 @@ type lane struct {
 	begun   atomic.Uint64                 // how many notices were begun
 	awaited atomic.Bool                   // move is to look at after
 
-	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
-	// called. If that ends the goroutine, another one goes on behind it.
+	place
+}
+
+// place is where a dispatcher is in its work, which it notes before a sink or a hook is called. If that ends the
+// goroutine, another one goes on behind it. It is the dispatcher's own.
+type place struct {
 	doing   item         // the one that is being done
 	notice  int          // of doing
 	held    machine.News // of doing: what was decoded last for a watch that came late

@@ -2,7 +2,7 @@
 package jsontext
 
 import (
-	"unicode"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -20,7 +20,7 @@ func Visible(text []byte) []byte {
 			continue
 		}
 		r, n := utf8.DecodeRune(text[i:])
-		if !unicode.IsPrint(r) {
+		if !strconv.IsPrint(r) {
 			out = escape(append(out, text[done:i]...), r)
 			done = i + n
 		}

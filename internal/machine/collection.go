@@ -66,7 +66,8 @@ func (c *cache) globOf(name string) *collection {
 	return c.globs[p]
 }
 
-// collectionOf finds or makes the collection that a watch is of, or that its name is in, and notes who answers for that.
+// collectionOf finds or makes the collection that a watch is of, or that its name is in. It notes the source that answers
+// for the wildcard, or for the authority of the name.
 func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	if !structured(w.Name) {
 		c.star.source = src

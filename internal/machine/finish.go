@@ -76,8 +76,8 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) (g
 	return gone
 }
 
-// endCollectionFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it speaks of them
-// by their own names.
+// endCollectionFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it
+// speaks of them by their own names.
 func (m *Machine) endCollectionFaults(resp *response) {
 	for _, c := range append(resp.collections, resp.link.cache.star) {
 		if c.seen != resp.serial && resp.link.has(&c.subscription) {

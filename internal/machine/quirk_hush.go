@@ -113,7 +113,7 @@ func (s *stream) hush() time.Duration {
 // one type. The legacy wildcard says no names; polls ask anew by themselves, and files hold everything.
 func (l *link) mightMissNames() bool {
 	s := l.stream
-	return !s.Delta && !s.stateless() && s.typ.url() != "" && l.form != wildLegacy
+	return !s.Delta && !s.stateless() && s.typ != nil && l.form != wildLegacy
 }
 
 // when is the time of the first name. A server that just spoke is waited for.

@@ -77,9 +77,10 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
-	if string(name) == star && l.home("") != nil { // WILD-2: it is the wildcard's, whose events those of the resource would be
+	// WILD-2: the name is the wildcard's, so there is no resource of it.
+	if string(name) == star && l.home("") != nil {
 		if err = errGlob; r.statesNone(i) {
-			return nil // there is none
+			return nil
 		}
 	}
 	if err != nil {

@@ -81,7 +81,7 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 // of one type need not say it. On others an entry tells it, or what was subscribed to.
 func (s *stream) untyped(r *wire.Response) string {
 	// ADS-1: a stream of one type tells it.
-	if s.typ.url() != "" || !s.Delta {
+	if s.typ != nil || !s.Delta {
 		return s.typ.url()
 	}
 	// ADS-1, V2-4: delta responses once had no field for it.

@@ -54,7 +54,7 @@ type trouble struct {
 	// told again: attempts may fail by turns.
 	notified  []*Fault
 	troubled  bool // a watch may know of trouble, maybe that of another server that was active then: its end is to be told
-	overtaken bool // a watch may have heard since that there is no resource: the same trouble is to be told it again
+	overtaken bool // a watch may have heard since that there is no resource: the same trouble is to be told to it again
 	telling   bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
-// collection's are all. It notes too who is told of trouble with the server last: the watches are not from then on, unless
-// [Machine.tellFault] says otherwise.
+// collection's are all. From then on the newest notice to the watches is not one of trouble with the server, unless
+// [Machine.tellFault] says so.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
 	for _, w := range to {
 		w.troubled = false
@@ -166,9 +166,9 @@ func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
 // maxNotified is how many troubles of a server are remembered as told.
 const maxNotified = 4
 
-// tellTrouble notifies of new trouble with the server, or of its end. Of trouble that was told it notifies who heard since
-// that there is no such resource, or why, once the stream has ended again. It waits while handlers still have the last such notice, so that a slow handler meets no
-// growing queue.
+// tellTrouble notifies of new trouble with the server, or of its end. Trouble that was told it tells once more, when the
+// stream has ended again, to watches that heard since that there is no resource. It waits while handlers still have the
+// last such notice, so that a slow handler meets no growing queue.
 func (m *Machine) tellTrouble(s *stream) {
 	again := slices.ContainsFunc(s.notified, s.fault.same)
 	if s.telling || s.fault == nil && !s.troubled || again && (!s.overtaken || s.state == up) {
