@@ -69,7 +69,8 @@ func TestStoreExpiresByClockSetBack(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			same(t, "heard", stale(rec.all()), []string{"updated a 1 stale", "ambient error a connection stale", "does not exist a ttl"})
+			heard := stale(rec.all()) // a fourth word, "failed a connection", comes with the next attempt, at a random time
+			same(t, "heard", heard[:min(3, len(heard))], []string{"updated a 1 stale", "ambient error a connection stale", "does not exist a ttl"})
 		})
 	})
 }
