@@ -126,10 +126,11 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 			return "TTL-1: nothing has a time to live"
 		}
 	case n.Reason != ReasonTimeout:
+		// It was given to the wildcard, whose full state lacks it.
+		given := structured(n.Name) && !w.server.Delta && (sw.Name == star || w.beside(sw.Type))
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
-		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
 		kept := k.ambient != nil                              // for a while, which may end when another server is active
-		if k.held() && !silence && !beside && !kept && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
+		if k.held() && !silence && !given && !kept && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
 			return "the server has the resource all the while"
 		}
 	case k.held() && k.stale && !w.collected(sw.Type, n.Name) && !w.full(sw.Type):
