@@ -132,8 +132,10 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
+	// In state of the world it may be the type's alone, since responses leave out what is unchanged.
+	accepted := version == sub.version || !resp.link.stream.Delta && version == resp.link.version
 	// DELTA-12, TTL-3: only at the accepted version.
-	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.cache.typ.URL != virtualHost
+	return sub.held() && !sub.foreign() && version != "" && accepted && resp.link.cache.typ.URL != virtualHost
 }
 
 // equals says whether the payload is what is held. The names of one resource share their bytes, which are
