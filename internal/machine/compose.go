@@ -163,15 +163,15 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 func (l *link) appendVersions(msg []byte, names []*subscription, named int, members []*subscription, listed int) []byte {
 	var told map[string]bool // by name; nil if nothing is held by an alias
 	list := func(sub *subscription, fits bool) {
-		name, alias := sub.versionName(), sub.byAlias()
+		name := sub.versionName()
 		// DELTA-1, S-13: versions of all that is held, for collections too.
 		switch {
 		// DELTA-3: the active server's own, and not that of another server.
 		case !l.owns(sub) || !sub.listable() || sub.unconfirmed:
 			l.unlisted(sub)
-		case alias && told[name]: // that of another name of the resource
+		case told[name]: // that of another name of the resource
 		// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
-		case !fits, alias && l.waitedFor(name), !alias && slices.ContainsFunc(sub.aliases(), l.waitedForAs):
+		case !fits, l.waitedFor(sub):
 			l.unlisted(sub)
 		default:
 			l.claimsHeld, sub.of.listed = true, true
@@ -181,45 +181,43 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 			}
 		}
 	}
-	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
+	if slices.ContainsFunc(names, (*subscription).byAlias) {
 		told = map[string]bool{}
 	}
-	for _, aliases := range []bool{false, true} {
-		if aliases && told == nil {
-			break
+	for i, sub := range names {
+		if !sub.byAlias() {
+			list(sub, i < named)
 		}
-		for i, sub := range names {
-			if sub.byAlias() == aliases {
-				list(sub, i < named)
-			}
-		}
-		for i, sub := range members {
-			if sub.byAlias() == aliases {
-				list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
-			}
+	}
+	for i, sub := range members {
+		list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
+	}
+	for i, sub := range names {
+		if sub.byAlias() {
+			list(sub, i < named)
 		}
 	}
 	return msg
 }
 
-// waitedFor says that a resource is not held under its own name, and that a watch of it or of its collection waits
-// for it.
-func (l *link) waitedFor(name string) bool {
-	own, canonical := l.lookup([]byte(name))
-	switch {
-	case own == nil:
-		glob := l.cache.globOf(canonical)
-		return l.wantsStar() || glob != nil && glob.wanted()
-	case own.byAlias() || own.held():
+// waitedFor says that a watch waits for what a subscription holds: one of another of its names, or of a collection.
+func (l *link) waitedFor(sub *subscription) bool {
+	waits := func(alias []byte) bool {
+		other, _ := l.lookup(alias)
+		return other != nil && other.wanted() && !other.held()
+	}
+	if slices.ContainsFunc(sub.aliases(), waits) {
+		return true
+	}
+	if !sub.byAlias() {
 		return false
 	}
-	return own.wanted() || len(own.covering()) > 0
-}
-
-// waitedForAs says that a watch of an alias waits for its resource.
-func (l *link) waitedForAs(alias []byte) bool {
-	sub, _ := l.lookup(alias)
-	return sub != nil && sub.wanted() && !sub.held()
+	own, canonical := l.lookup([]byte(sub.versionName()))
+	if own == nil {
+		glob := l.cache.globOf(canonical)
+		return l.wantsStar() || glob != nil && glob.wanted()
+	}
+	return !own.held() && (own.wanted() || len(own.audience()) > 0)
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
