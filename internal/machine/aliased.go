@@ -136,7 +136,7 @@ func (r *reader) findLinked(by map[*subscription]int) {
 
 // seeAlias notes that the resource at index i is watched under an alias.
 func (r *reader) seeAlias(i int, sub *subscription, by map[*subscription]int) {
-	sub.seeAlone(r.response)
+	sub.see(r.response)
 	by[sub] = i
 	a := r.aliasedAt(i)
 	a.keys = append(a.keys, sub)

@@ -135,15 +135,11 @@ func (r *reader) seeOwn(sub *subscription) *subscription {
 
 // see notes that a response speaks of a subscription.
 func (sub *subscription) see(resp *response) {
-	if c := sub.of; c.touched != resp.serial {
+	// ALIAS-2: an alias is in no collection.
+	if c := sub.of; c.touched != resp.serial && sub.target() == nil {
 		c.touched = resp.serial
 		resp.collections = append(resp.collections, c)
 	}
-	sub.seeAlone(resp)
-}
-
-// seeAlone is see without the collection: an alias is in none.
-func (sub *subscription) seeAlone(resp *response) {
 	resp.mentioned++
 	sub.seen = resp.serial
 	// DNE-4: any word confirms it.

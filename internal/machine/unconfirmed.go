@@ -3,7 +3,7 @@ package machine
 import "slices"
 
 // In delta the first request of a stream lists the versions of what is held, so that the server's silence
-// confirms it. What it does not list is unconfirmed until the server speaks of it (seeAlone), and goes if the
+// confirms it. What it does not list is unconfirmed until the server speaks of it (see), and goes if the
 // server does not: under a watched name by its timer (await), members of collections together (sweep).
 //
 // Three are neither listed nor unconfirmed:
