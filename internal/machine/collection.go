@@ -175,6 +175,13 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 	}
 }
 
+// staysAsMember says that a resource stays in its collection though nobody watches its name: the server spoke of it by its
+// own name, or does so in the response being worked on.
+func (sub *subscription) staysAsMember() bool {
+	l := sub.link()
+	return !sub.isCollection() && !sub.byAlias() && (sub.exists() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
+}
+
 // dropUnwanted drops everything that is not wanted, once what the server was told is forgotten.
 func (sh *share) dropUnwanted() {
 	for sub := range sh.all() {
@@ -265,6 +272,14 @@ func (c *collection) needsNoMore() bool {
 func (c *cache) starCovers(sub *subscription) bool {
 	src := c.star.source
 	return sub.of == c.star || slices.ContainsFunc(src.Servers, func(i int) bool { return src.answersFor(i, sub.authority()) })
+}
+
+// audience is the watches that hear of a subscription without naming it: nobody does of an alias.
+func (sub *subscription) audience() []*Watch {
+	if sub.isCollection() || sub.byAlias() {
+		return nil // ALIAS-2, C-1
+	}
+	return sub.covering()
 }
 
 // covering are the watches of its collection, and those of the wildcard.

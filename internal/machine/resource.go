@@ -29,8 +29,8 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 // leaveCollection tells watches of the collection of a value, which is about to go, that it is no member any more if its
 // name is an alias by now.
 func (m *Machine) leaveCollection(sub *subscription) {
-	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2
-		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
+	if sub.target() != nil { // ALIAS-2
+		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.audience())
 		n.Version, n.Reason = "", ReasonRemoved
 	}
 }

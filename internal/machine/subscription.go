@@ -115,13 +115,6 @@ func (sub *subscription) exists() bool {
 	return sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError
 }
 
-// staysAsMember says that a resource stays in its collection though nobody watches its name: the server spoke of it by its
-// own name, or does so in the response being worked on.
-func (sub *subscription) staysAsMember() bool {
-	l := sub.link()
-	return !sub.isCollection() && !sub.byAlias() && (sub.exists() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
-}
-
 // authority of the name; "" of an old-style one.
 func (sub *subscription) authority() string {
 	authority, _ := xdstp.AuthorityOf(sub.name)

@@ -35,14 +35,6 @@ func (m *Machine) tellOf(stream Ref, kind NoticeKind, typeURL string) *Notice {
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// audience is the watches that hear of a subscription without naming it: nobody does of an alias.
-func (sub *subscription) audience() []*Watch {
-	if sub.isCollection() || sub.byAlias() {
-		return nil // ALIAS-2, C-1
-	}
-	return sub.covering()
-}
-
 // informed are those of the audience that know of the resource.
 func (sub *subscription) informed() []*Watch {
 	// P-11: collections hear of an absence only if they held it, or were told why they could not.

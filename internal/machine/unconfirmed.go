@@ -45,7 +45,7 @@ func (l *link) takeOver(sub *subscription) {
 // missable says whether the state of a collection tells, by what it leaves out, that the server does not have a
 // resource. What is watched by its name alone is held until the server speaks of it.
 func (sub *subscription) missable() bool {
-	return !sub.wanted() || sub.held() && len(sub.covering()) > 0
+	return !sub.wanted() || sub.held() && len(sub.audience()) > 0
 }
 
 // unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it
