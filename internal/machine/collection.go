@@ -187,9 +187,6 @@ func (sh *share) dropUnwanted() {
 	for sub := range sh.all() {
 		sh.cache.dropIfUnwanted(sub)
 	}
-	if sh.source.watches == 0 {
-		sh.timer = 0
-	}
 	sh.cache.shrink()
 }
 
@@ -248,13 +245,10 @@ func (c *collection) needsNoMore() bool {
 	if l.firstResponse == 0 && !c.listed {
 		return false
 	}
-	if f := c.fault(); f != nil && f.Kind != FaultTimeout {
-		// A first state that was refused on an earlier stream the server would have sent again, since the first request of
-		// this one listed the members.
-		before := c.listed && (l.firstResponse == 0 || c.seen.before(l.firstResponse))
-		if f.Kind != FaultRejected || !before {
-			return false
-		}
+	// A first state that was refused on an earlier stream the server would have sent again, since the first request of this
+	// one listed the members. On this stream a refusal is an answer, so nothing is waited for.
+	if f := c.fault(); f != nil && f.Kind != FaultTimeout && (f.Kind != FaultRejected || !c.listed) {
+		return false
 	}
 	if c.listed {
 		return true // also when what was listed has expired since

@@ -214,10 +214,9 @@ func (l *link) waitedFor(sub *subscription) bool {
 	}
 	own, canonical := l.lookup([]byte(sub.versionName()))
 	if own == nil {
-		glob := l.cache.globOf(canonical)
-		return l.wantsStar() || glob != nil && glob.wanted()
+		return l.wantsStar() || l.cache.globOf(canonical) != nil
 	}
-	return !own.held() && (own.wanted() || len(own.audience()) > 0)
+	return !own.held()
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {

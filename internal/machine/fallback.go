@@ -132,7 +132,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 			continue
 		}
 		l.takeOver(sub)
-		if sub.wanted() || !sub.held() || sub.stale() {
+		if sub.wanted() {
 			m.await(now, sub)
 		}
 	}

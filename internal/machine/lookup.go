@@ -59,7 +59,7 @@ func (l *link) home(canonical string) *collection {
 	switch {
 	case c != nil && !c.ownedBy(l.stream):
 		return nil
-	case c != nil && (c.subscribed || c.wanted() && wild): // it may come because of either
+	case c != nil && (c.subscribed || wild): // it may come because of either
 		return c
 	case wild && l.cache.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
 		return l.cache.star

@@ -47,7 +47,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Stop:
 		m.unwatch(now, ev.Watch)
 	case Up:
-		if s := m.touch(ev.Ref); s != nil && s.state == opening {
+		if s := m.touch(ev.Ref); s != nil {
 			m.up(now, s, ev.Node)
 		}
 	case Down:
@@ -80,7 +80,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case ParamsChanged:
 		m.changeParams(ev)
 	case Retry:
-		if s := m.touch(ev.Ref); s != nil && s.state == waiting {
+		if s := m.touch(ev.Ref); s != nil {
 			m.retry(s)
 		}
 	case Tick:

@@ -15,7 +15,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	if !s.toldUp() {
 		m.tellOf(s.ref, NoticeStreamUp, s.typ.url())
 	}
-	s.responded, s.undelivered = true, s.ref
+	s.responded, s.undelivered = true, true
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}

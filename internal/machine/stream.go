@@ -39,8 +39,8 @@ type stream struct {
 	restarts pauses  // between streams that are begun anew for a wildcard, or for names ([hushes])
 	quirks   []quirk // of its server
 
-	// undelivered is the incarnation whose last response handlers still have; zero for none. The next is read after it.
-	undelivered Ref
+	// undelivered: handlers still have the last response, maybe of an earlier incarnation. The next is read after it.
+	undelivered bool
 
 	trouble
 	// lingerUntil is set while nobody watches anything on a stream that stands.

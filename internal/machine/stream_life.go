@@ -61,7 +61,7 @@ var errDeaf = fmt.Errorf("the server took no request for %v, and its responses w
 // earlier incarnation too, and the answers to those before are not too many.
 func (m *Machine) readOn(now time.Time, s *stream) {
 	// FC-1: handlers still have the last one.
-	if s.state != up || s.undelivered != (Ref{}) {
+	if s.state != up || s.undelivered {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
@@ -89,10 +89,8 @@ func (s *stream) answersHeldBack(now time.Time) (n int) {
 func (m *Machine) delivered(now time.Time, r Ref) {
 	s := m.streams[r.Stream]
 	m.agenda.touch(s)
-	if s.undelivered == r {
-		s.undelivered = Ref{}
-		m.readOn(now, s)
-	}
+	s.undelivered = false
+	m.readOn(now, s)
 }
 
 // down: values that are held stay. The end of a stream that had delivered a response is normal (gRFC A57), unless it
@@ -228,7 +226,7 @@ func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 		s.lingerUntil = now.Add(m.config.Linger)
 	case s.watches == 0:
 		m.forgetTypes(s)
-	case s.watches > 0:
+	default:
 		s.lingerUntil = time.Time{}
 		// STREAM-2: the first watch opens it.
 		if s.state == idle {

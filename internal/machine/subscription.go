@@ -216,7 +216,7 @@ func (sub *subscription) loaded() bool { return sub.from&fromStore != 0 }
 
 // storable says whether the store has to do with a subscription.
 func (sub *subscription) storable() bool {
-	return sub.of.cache.typ.Stored && sub.of.source != nil && sub.of.source.Stored
+	return sub.of.cache.typ.Stored && sub.of.source.Stored
 }
 
 // needsStore says that nothing at all is known of what is watched, not even that the store has nothing: then the store is

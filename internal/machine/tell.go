@@ -101,9 +101,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	for _, w := range to {
 		w.troubled = true
 	}
-	if s := sub.stream(); f == s.fault {
-		s.troubled = true // its end is news, though nobody else was told of it
-	}
+	sub.stream().troubled = true // its end is news, though nobody else was told of it
 }
 
 // tellTroubleOf tells watches why the type is not served, if anything is known to be wrong and was told to others.

@@ -153,5 +153,5 @@ func (e *FetchTimeoutError) Error() string {
 
 // unanswered says that nothing is known yet of what is watched, but how its server fares.
 func (w *Watch) unanswered() bool {
-	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
+	return !w.sub.usable() && w.sub.status == StatusRequested
 }

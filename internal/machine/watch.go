@@ -16,11 +16,10 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.agenda.touch(src.streams...)
 	w.alive = true
 	c.collectionOf(src, w).attach(w)
-	if sub := w.sub; sub.link() != nil && sub.timer == 0 && sub.status == StatusRequested {
+	if sub := w.sub; sub.timer == 0 && sub.status == StatusRequested {
 		m.await(now, sub) // it was subscribed to already
 	}
 	for _, s := range src.reached() {
-		s.linkTo(c)
 		m.countWatch(now, s, +1)
 	}
 	m.loadSoon(now, w.sub)
@@ -96,7 +95,7 @@ func (m *Machine) tellValue(sub *subscription, to, all []*Watch) {
 // for it again, and has to answer. What watches of collections were told stays.
 func (sub *subscription) askAnew() {
 	// DELTA-7: each subscription is answered.
-	if !sub.held() && !sub.stale() && len(sub.informed()) == 0 {
+	if !sub.held() && len(sub.informed()) == 0 {
 		sub.become(StatusRequested, nil)
 		sub.reason, sub.timer = 0, 0
 	}
