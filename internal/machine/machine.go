@@ -47,7 +47,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Stop:
 		m.unwatch(now, ev.Watch)
 	case Up:
-		if s := m.touch(ev.Ref); s != nil {
+		if s := m.touch(ev.Ref); s != nil && s.state == opening {
 			m.up(now, s, ev.Node)
 		}
 	case Down:

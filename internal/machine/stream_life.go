@@ -167,7 +167,6 @@ func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted
 
 // goIdle forgets the troubles of a stream that nobody wants.
 func (s *stream) goIdle() {
-	s.ref.Gen++
 	s.state = idle
 	s.trouble = trouble{telling: s.telling}
 }
@@ -204,7 +203,6 @@ func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 		s.goIdle()
 		return
 	}
-	s.ref.Gen++
 	s.state = waiting
 	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true, Health: HealthSame})
 }
