@@ -7,30 +7,6 @@ import (
 	"time"
 )
 
-// suspended stops this very process, as a laptop that is closed: its clock jumps, and
-// everything that was to happen meanwhile happens at once. The server goes on.
-func suspended(d time.Duration) action {
-	return func(s *site) {
-		before := time.Now() // on a busy machine some of the time is over when the order is given
-		s.order("Wake", d)
-		must(s.t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-		s.jumped(before, d)
-	}
-}
-
-// jumped waits for the clock to jump, which the signal makes it do in a moment.
-func (s *site) jumped(last time.Time, d time.Duration) {
-	for range 100 {
-		time.Sleep(time.Millisecond)
-		now := time.Now()
-		if now.Sub(last) > d/2 {
-			return
-		}
-		last = now
-	}
-	s.t.Fatalf("the process was not stopped for %v", d)
-}
-
 // clockStep is more than what is left of a token, and than how long certificates are good
 // already.
 const clockStep = 90 * time.Minute

@@ -77,8 +77,8 @@ func faults() []fault {
 		{name: "sigstop-long", asked: true, steps: aWhile, do: inTurn(stopped, paused(keepaliveTime+keepaliveTimeout+2*time.Second))},
 		{name: "sigstop-sigkill", steps: aWhile, do: inTurn(stopped, (*site).kill)},
 		{name: "reborn", out: true, needs: one, steps: aWhile, do: times(int(damages), reborn)},
-		{name: "clock", steps: aWhile, do: inTurn(delayedOrNot, suspended(time.Second))},
-		{name: "clock-long", asked: true, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second))},
+		{name: "clock", steps: aWhile, do: inTurn(delayedOrNot, ordered("Suspend", time.Second))},
+		{name: "clock-long", asked: true, steps: aWhile, do: inTurn(delayedOrNot, ordered("Suspend", resourceTimeout+3*time.Second))},
 		// Whatever is judged by the wall clock is judged anew with each connection. It sets the clock of
 		// the whole machine, so that there is to be one such run at a time.
 		{name: "wall-clock", asked: true, needs: one, steps: 3 * aWhile / 2,

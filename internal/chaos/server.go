@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/rpc"
 	"os"
@@ -194,11 +195,13 @@ func (h *host) Slip(f Frame, _ none) error {
 	return nil
 }
 
-// Wake continues the parent after a while; the parent is about to be stopped.
-func (h *host) Wake(after time.Duration, _ none) error {
+// Suspend stops the parent, as a laptop that is closed: its clock jumps, and everything that was to happen
+// meanwhile happens at once. This process goes on.
+func (h *host) Suspend(d time.Duration, _ none) error {
 	parent := os.Getppid()
-	time.AfterFunc(after, func() { _ = syscall.Kill(parent, syscall.SIGCONT) })
-	return nil
+	err := syscall.Kill(parent, syscall.SIGSTOP)
+	time.Sleep(d)
+	return errors.Join(err, syscall.Kill(parent, syscall.SIGCONT))
 }
 
 // serverCreds reads the files in dir at each handshake.
