@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // model knows what the servers say, and judges by it what the client tells. Safe for concurrent use.
 type model struct {
 	variant
-	log *journal
+	log *log.Logger
 
 	mu       sync.Mutex
 	truths   []*truth     // of the servers in order of priority
@@ -78,7 +79,7 @@ type fact struct {
 }
 
 // newModel makes a model of a world's servers.
-func newModel(v variant, log *journal) *model {
+func newModel(v variant, log *log.Logger) *model {
 	m := &model{variant: v, log: log}
 	for i := range 1 + v.spares {
 		h := &truth{index: i, facts: map[string]*fact{}}

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,10 +22,9 @@ import (
 // by one goroutine, that of its test, which it fails when something is wrong.
 type world struct {
 	t       testing.TB
-	seed    uint64
 	variant variant
 	rng     *rand.Rand
-	log     *journal
+	log     *log.Logger
 	model   *model
 	program *program // nil before start
 	files   *pki     // nil in memory
@@ -37,11 +37,12 @@ type world struct {
 // newWorld makes a world for the length of a test; if that fails it is told how it came to it.
 func newWorld(t testing.TB, seed uint64, v variant) *world {
 	log := newJournal(t)
-	w := &world{
-		t: t, seed: seed, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
-		model: newModel(v, log),
-	}
-	t.Cleanup(w.report)
+	w := &world{t: t, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v, log)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d, %v, faults %s", seed, v, strings.Join(w.sequence, " "))
+		}
+	})
 	if v.via != viaMemory {
 		w.files = newPKI(t)
 	}
@@ -51,14 +52,6 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 		s.build()
 	}
 	return w
-}
-
-// report says of a test that failed what happened.
-func (w *world) report() {
-	if w.t.Failed() {
-		w.t.Logf("last events:\n%s\nseed %d, %v\nfaults: %s",
-			w.log.last(), w.seed, w.variant, strings.Join(w.sequence, " "))
-	}
 }
 
 // config is that of a client of the servers.
