@@ -17,13 +17,13 @@ import (
 // things: the events that watches got, what the client dumps, and the requests that servers read.
 
 // reachableLocked says whether a server can be reached that may say a name.
-func (m *model) reachableLocked(name string) bool { return m.active[sourceOf(name)] != nobody }
+func (m *model) reachableLocked(name string) bool { return m.activeOf(name) != nobody }
 
 // expectLocked is what a subscription should know under a name: a value, an absence, or a failure,
 // which is that no server can be reached and no store has it.
 func (s *sub) expectLocked(name string) holding {
 	m := s.model
-	f := m.truths[max(0, m.active[sourceOf(name)])].facts[name] // the store is of the first
+	f := m.truths[max(0, m.activeOf(name))].facts[name] // the store is of the first
 	switch {
 	case !m.reachableLocked(name) && (!m.recalled || f == nil):
 		return holding{kind: client.EventFailed}
@@ -42,7 +42,7 @@ func (s *sub) expectLocked(name string) holding {
 func (s *sub) wrongLocked(name string, h holding) string {
 	m, want := s.model, s.expectLocked(name)
 	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachableLocked(name) &&
-		h.has() && m.said[h.rev].by.index != m.active[sourceOf(name)]
+		h.has() && m.said[h.rev].by.index != m.activeOf(name)
 	h.trouble = nil
 	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
 		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
@@ -50,37 +50,19 @@ func (s *sub) wrongLocked(name string, h holding) string {
 	return ""
 }
 
-// namesLocked are those that a subscription should know of.
-func (s *sub) namesLocked() map[string]bool {
-	names := map[string]bool{}
-	for n := range s.told {
-		names[n] = true
-	}
-	for _, f := range s.model.truths[0].order {
-		if s.has(f) && s.expectLocked(f.Name).has() {
-			names[f.Name] = true
-		}
-	}
-	return names
-}
-
 // differencesLocked compares what a subscription was told. Nothing may be left of trouble that is over: a server
 // that has nothing new to say is well again all the same.
 func (s *sub) differencesLocked() (out []string) {
-	for name := range s.namesLocked() {
-		var h holding
-		if t := s.told[name]; t != nil {
-			h = t.holding
-		}
-		if wrong := s.wrongLocked(name, h); wrong != "" {
+	for name, t := range s.told {
+		if wrong := s.wrongLocked(name, t.holding); wrong != "" {
 			out = append(out, wrong)
 		}
-		reachable, asked := s.model.reachableLocked(name), s.all == "" || s.all == name
+		reachable := s.model.reachableLocked(name)
 		switch {
-		case !reachable && asked && h.kind != client.EventDoesNotExist && h.trouble == nil:
+		case !reachable && s.asks(name) && t.kind != client.EventDoesNotExist && t.trouble == nil:
 			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
-		case reachable && h.has() && h.trouble != nil:
-			out = append(out, fmt.Sprintf("%v: %q is still in trouble: %v", s, name, h.trouble))
+		case reachable && t.has() && t.trouble != nil:
+			out = append(out, fmt.Sprintf("%v: %q is still in trouble: %v", s, name, t.trouble))
 		}
 	}
 	return out
@@ -96,11 +78,11 @@ func (p *program) check(timersOver bool) error {
 	dumped := p.dumpLocked()
 	for _, s := range p.subs {
 		differences = append(differences, s.differencesLocked()...)
-		for name := range s.namesLocked() {
+		for name, t := range s.told {
 			if wrong := s.wrongLocked(name, dumped[asked(s.kind, name)]); wrong != "" && name != s.all && m.reachableLocked(name) {
 				differences = append(differences, "in the dump "+wrong)
 			}
-			if t := s.told[name]; timersOver && t != nil && t.holding == (holding{}) {
+			if timersOver && s.asks(name) && t.holding == (holding{}) {
 				differences = append(differences, fmt.Sprintf("%v was told nothing of %q", s, name))
 			}
 		}
@@ -114,29 +96,23 @@ func (p *program) check(timersOver bool) error {
 	return nil
 }
 
-// dumpLocked is what the client dumps, under each name with its kind. Each value in it has to be true.
+// dumpLocked is what the client dumps, under each name with its kind. Each value in it has to be true, and there once.
 func (p *program) dumpLocked() map[string]holding {
 	m, held := p.model, map[string]holding{}
 	for _, d := range p.client.Dump() {
 		kind := slices.IndexFunc(kinds[:], func(k kind) bool { return k.typ.TypeURL() == d.Type })
 		id := asked(kind, d.Name)
-		if _, twice := held[id]; twice {
-			m.faultLocked("the client dumps %q twice", id)
-		}
-		held[id] = holding{}
+		_, twice := held[id]
+		what := holding{}
 		v, err := d.Value()
-		if err != nil {
-			m.faultLocked("the client dumps %q: %v", id, err)
+		if v != nil && d.Status == "ACKED" {
+			what = holding{kind: client.EventUpdated, rev: kinds[kind].revision(v), stale: d.Stale}
 		}
-		if v == nil || d.Status != "ACKED" {
-			continue
+		if twice || err != nil || what.has() && m.lies(d.Server, d.Name, what) {
+			m.faultLocked("the client dumps %v of %q, by %s; again: %v; error: %v", what, d.Name, d.Server, twice, err)
+			what = holding{}
 		}
-		rev := kinds[kind].revision(v)
-		if !m.truthful(d.Server, d.Name, rev) {
-			m.faultLocked("the client dumps revision %d of %q, which the server %s never said", rev, d.Name, d.Server)
-			continue
-		}
-		held[id] = holding{kind: client.EventUpdated, rev: rev, stale: d.Stale}
+		held[id] = what
 	}
 	return held
 }
@@ -195,7 +171,7 @@ func (p *program) wanted() (want []string) {
 	defer p.model.mu.Unlock()
 	for _, s := range p.subs {
 		for name := range s.told {
-			if s.all == "" || s.all == name {
+			if s.asks(name) {
 				want = append(want, asked(s.kind, name))
 			}
 		}

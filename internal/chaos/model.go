@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -45,6 +42,9 @@ func sourceOf(name string) source {
 	}
 	return ofPlain
 }
+
+// activeOf is the server whose word counts for a name.
+func (m *model) activeOf(name string) int { return m.active[sourceOf(name)] }
 
 // first is the first server of a source.
 func (m *model) first(from source) int { return min(int(from), m.spares) }
@@ -180,24 +180,18 @@ func (m *model) truthOf(uri string) *truth {
 	return nil
 }
 
-// truthful says whether a revision is one that the server gave a resource.
-func (m *model) truthful(uri, name string, rev int) bool {
+// lies says whether a server, named by its URI, cannot have said this of a resource: a value that it never
+// gave it, or that it does not exist while the server has it, and had it since all watches were last right.
+func (m *model) lies(uri, name string, what holding) bool {
 	h := m.truthOf(uri)
-	return h != nil && rev >= 0 && rev < len(m.said) && m.said[rev] == h.facts[name]
-}
-
-// missed says whether a server that says that something does not exist has it, and had it since all
-// watches were last right: whoever is told so is told a lie.
-func (m *model) missed(uri, name string) bool {
-	h := m.truthOf(uri)
-	return h == nil || h.facts[name] != nil && h.facts[name].stayed
-}
-
-// lackedBy says whether an error names a server that may say that something does not exist.
-func (m *model) lackedBy(err error, name string) bool {
-	return slices.ContainsFunc(m.truths, func(h *truth) bool {
-		return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.missed(h.uri, name)
-	})
+	if h == nil {
+		return true
+	}
+	f := h.facts[name]
+	if what.has() {
+		return what.rev < 0 || what.rev >= len(m.said) || m.said[what.rev] != f
+	}
+	return f != nil && f.stayed
 }
 
 // use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
@@ -213,7 +207,7 @@ func (m *model) settle() {
 	defer m.mu.Unlock()
 	for _, h := range m.truths {
 		for _, f := range h.order {
-			if m.active[sourceOf(f.Name)] == h.index {
+			if m.activeOf(f.Name) == h.index {
 				f.stayed = f.Present
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,9 +212,11 @@ func (p *program) lookup(k int, name string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		switch {
-		case err == nil && !m.truthful(ev.Server, name, kinds[k].revision(ev.Value)):
+		case err == nil && m.lies(ev.Server, name, holding{kind: client.EventUpdated, rev: kinds[k].revision(ev.Value)}):
 			m.faultLocked("a lookup of %q gave a value that the server %s never said", name, ev.Server)
-		case errors.Is(err, client.ErrDoesNotExist) && !m.lackedBy(err, name):
+		case errors.Is(err, client.ErrDoesNotExist) && !slices.ContainsFunc(m.truths, func(h *truth) bool {
+			return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.lies(h.uri, name, holding{kind: client.EventDoesNotExist})
+		}):
 			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
 		}
 	})

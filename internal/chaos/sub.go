@@ -2,11 +2,9 @@ package chaos
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // sub is a subscription of the program. What handlers look at is guarded by the model's mutex.
@@ -19,7 +17,7 @@ type sub struct {
 	probe   bool   // see program.probe
 	on      interface{ Stop() }
 	set     *client.Set      // the same, if it is a set
-	told    map[string]*told // of each name that is subscribed to, all among them, and of each member
+	told    map[string]*told // of each name that is subscribed to, all among them, and of each member that there may be
 	stopped *[sources]int    // the model's calls when Stop had returned; nil before
 }
 
@@ -34,16 +32,26 @@ const (
 
 func (f form) String() string { return [...]string{"watch", "set", "collection"}[f] }
 
-func newSub(m *model, id int, f form, kind int, names []string) *sub {
+func newSub(m *model, id int, f form, kind int, asked []string) *sub {
 	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*told{}}
-	for _, n := range names {
+	for _, n := range asked {
 		s.told[n] = &told{}
 	}
 	if f == collection {
-		s.all = names[0]
+		s.all = asked[0]
+		for n := range names {
+			member := kinds[kind].member(n)
+			if s.all == "*" {
+				member = kinds[kind].name(n)
+			}
+			s.told[member] = &told{}
+		}
 	}
 	return s
 }
+
+// asks says whether the subscription is to a name itself, and not to what it is a member of.
+func (s *sub) asks(name string) bool { return s.all == "" || s.all == name }
 
 // told is what a subscription was told of a resource.
 type told struct {
@@ -88,14 +96,13 @@ func (s *sub) hear(evs ...client.Event[any]) {
 	}
 	for _, ev := range evs {
 		m.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
-		if s.told[ev.Name] == nil && s.covers(ev.Name) {
-			s.told[ev.Name] = &told{}
-		}
 		switch t := s.told[ev.Name]; {
 		case t != nil:
 			s.judge(t, ev)
-		case s.form == watch: // others hear of what left the set while the handler was being called, or is none of "*"
+		case s.form == watch:
 			m.faultLocked("%v was told of %q", s, ev.Name)
+		case ev.Kind == client.EventUpdated: // of what left the set while the handler was being called, or is none of "*"
+			s.updated(&told{}, ev)
 		}
 	}
 }
@@ -109,9 +116,9 @@ func (s *sub) judge(t *told, ev client.Event[any]) {
 	case client.EventSynced:
 		t.holding = holding{kind: client.EventUpdated} // trouble that goes on is told after it
 	case client.EventDoesNotExist:
-		for _, f := range m.truths[0].order {
-			if (f.Name == ev.Name || ev.Name == s.all && s.has(f)) && m.missed(ev.Server, f.Name) {
-				m.faultLocked("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, f.Name)
+		for name := range s.told {
+			if (name == ev.Name || ev.Name == s.all) && m.lies(ev.Server, name, holding{kind: ev.Kind}) {
+				m.faultLocked("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, name)
 			}
 		}
 		if ev.Name != s.all { // which is complete without members too
@@ -138,33 +145,20 @@ func (s *sub) judge(t *told, ev client.Event[any]) {
 // updated judges a value: the server said it, and nothing newer of its was heard before.
 func (s *sub) updated(t *told, ev client.Event[any]) {
 	m := s.model
-	rev := kinds[s.kind].revision(ev.Value)
-	if !m.truthful(ev.Server, ev.Name, rev) {
-		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, ev.Name, ev.Server)
+	to := holding{kind: ev.Kind, rev: kinds[s.kind].revision(ev.Value), stale: ev.Stale} // trouble that goes on is told after it
+	if m.lies(ev.Server, ev.Name, to) {
+		m.faultLocked("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
 		return
 	}
-	newest := &t.newest[m.said[rev].by.index]
-	if rev < *newest {
-		m.faultLocked("%v was told revision %d of %q after %d", s, rev, ev.Name, *newest)
+	newest := &t.newest[m.said[to.rev].by.index]
+	if to.rev < *newest {
+		m.faultLocked("%v was told %v of %q after %d", s, to, ev.Name, *newest)
 	}
-	*newest = rev
-	to := holding{kind: ev.Kind, rev: rev, stale: ev.Stale} // trouble that goes on is told after it
+	*newest = to.rev
 	if t.holding == to {
-		m.faultLocked("%v was told revision %d of %q twice", s, rev, ev.Name)
+		m.faultLocked("%v was told %v of %q twice", s, to, ev.Name)
 	}
 	t.holding = to
 }
-
-// covers says whether a name of the type is one of the collection. Watches of "*" also hear of
-// structured names that others watch, for as long as those do.
-func (s *sub) covers(name string) bool {
-	if s.all == "*" {
-		return !xdstp.IsXDSTP(name)
-	}
-	return s.all != "" && strings.HasPrefix(name, strings.TrimSuffix(s.all, "*"))
-}
-
-// has says whether a resource is of the collection.
-func (s *sub) has(f *fact) bool { return f.Kind == s.kind && s.covers(f.Name) }
 
 func (s *sub) String() string { return fmt.Sprintf("%v %d of %s", s.form, s.id, kinds[s.kind].label) }
