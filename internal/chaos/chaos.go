@@ -54,45 +54,31 @@ const (
 )
 
 // live is the life of a client in a world with these faults, and what it must not leave behind. It is seen
-// at the end of each round that all is well again.
+// at the end of each round that all is well again, and that nothing is left of what was broken.
 func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world {
 	w := newWorld(t, seed, v)
-	before := w.use()
+	outside := w.use()
 	config := w.config()
 	if len(w.sites) == 1 { // spare servers have no fault for it
 		config.Store = w.nextStore(whole)
 	}
 	w.start(config)
-	w.breakAll(from, rounds)
-	w.program.close()
-	for _, s := range w.sites { // connections that were silenced do not notice their end
-		s.proxy.Cut()
-	}
-	if err := w.checkUse(before, 0); err != nil {
-		t.Fatalf("after the end of the client: %v", err)
-	}
-	return w
-}
-
-// breakAll breaks things, and sees that nothing is left of that.
-func (w *world) breakAll(from []fault, rounds int) {
-	slim := func() {
-		for _, s := range w.sites {
-			s.edit(slimmed)
-		}
-	}
-	slim()
 	for range 10 {
 		w.program.step(w.rng)
 	}
 	w.rest()
-	heap := weigh(w.program.came.Load())
-	before := w.use()
+	heap, before := weigh(w.program.came.Load()), w.use()
 	for range rounds {
 		w.round(from)
-		must(w.t, w.checkUse(before, spare))
+		must(t, w.checkUse(before, spare))
 	}
-	slim()
-	w.rest()
-	must(w.t, eventually(leakPatience, func() error { return checkWeight(heap, weigh(w.program.came.Load()), lifeSlack) }))
+	must(t, eventually(leakPatience, func() error { return checkWeight(heap, weigh(w.program.came.Load()), lifeSlack) }))
+	w.program.close()
+	for _, s := range w.sites { // connections that were silenced do not notice their end
+		s.proxy.Cut()
+	}
+	if err := w.checkUse(outside, 0); err != nil {
+		t.Fatalf("after the end of the client: %v", err)
+	}
+	return w
 }

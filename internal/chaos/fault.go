@@ -55,7 +55,7 @@ func faults() []fault {
 		{name: "max-age", steps: 4 * aWhile, do: inTurn(served(150*time.Millisecond), paused(0), served(0))},
 		{name: "torn-frame", steps: aWhile, do: inTurn(all(ordered("Slip", Frame{}), func(s *site) { s.change(1) }))},
 		{name: "noise", steps: aWhile, do: inTurn(ordered("Noise", 0))},
-		{name: "rejected", steps: aWhile, do: inTurn(rejected, cut, func(s *site) { s.edit(restored) })},
+		{name: "rejected", steps: aWhile, do: inTurn(rejected, cut, func(s *site) { s.edit(spoiled(false)) })},
 		{name: "storm", steps: 2, do: times(40, storm)},
 		{name: "idle", steps: aWhile, do: inTurn(idle)},
 
@@ -246,13 +246,12 @@ func served(age time.Duration) action {
 // that has some is seen to be NACKed, and the program to count them.
 func rejected(s *site) {
 	if s.variant.spares > 0 {
-		s.edit(spoiled)
+		s.edit(spoiled(true))
 		return
 	}
 	s.connected()
 	nacks, refused := s.asked().NACKs, s.program.refused.Load()
-	s.edit(completed)
-	s.edit(spoiled)
+	s.edit(spoiled(true))
 	must(s.t, eventually(patience, func() error {
 		if s.asked().NACKs == nacks || s.program.refused.Load() == refused {
 			return errors.New("the program has not refused clusters that are not valid")

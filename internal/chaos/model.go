@@ -133,31 +133,19 @@ func (m *model) changed(rng *rand.Rand, touch float64) edit {
 	}
 }
 
-// refreshed changes every resource that is there and leaves the others absent.
-func refreshed(f *fact) bool { return f.Present }
-
-// completed has everything be there.
-func completed(f *fact) bool {
-	f.Present = true
-	return true
-}
-
-// slimmed is refreshed, without padding.
-func slimmed(f *fact) bool {
+// refreshed changes every resource that is there, which then has no padding, and leaves the others absent.
+func refreshed(f *fact) bool {
 	f.Size = 0
 	return f.Present
 }
 
-// spoiled makes the clusters bad whose number is odd; what they were stays the last good state of them.
-func spoiled(f *fact) bool {
-	f.Bad = kinds[f.Kind].label == "cds" && f.number%2 == 1
-	return false
-}
-
-// restored makes all good again, as they were.
-func restored(f *fact) bool {
-	f.Bad = false
-	return false
+// spoiled makes the clusters bad whose number is even, or all good again, as they were. What they were stays the
+// last good state of them.
+func spoiled(on bool) edit {
+	return func(f *fact) bool {
+		f.Bad = on && kinds[f.Kind].label == "cds" && f.number%2 == 0
+		return false
+	}
 }
 
 // items is what a server is to serve.
