@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 // nameserver is a DNS server that has the address of every name, or answers with an error.
 type nameserver struct {
 	conn net.PacketConn
-	wg   sync.WaitGroup
 	code atomic.Uint32 // of its answers; silent for none
 }
 
@@ -22,12 +20,9 @@ const silent dnsmessage.RCode = 1 << 15
 func newNameserver(t testing.TB) *nameserver {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
+	t.Cleanup(func() { conn.Close() })
 	n := &nameserver{conn: conn}
-	n.wg.Go(n.run)
-	t.Cleanup(func() {
-		n.conn.Close()
-		n.wg.Wait()
-	})
+	go n.run()
 	return n
 }
 

@@ -343,10 +343,10 @@ func certsDamaged(damage func(p *pki, file string), names ...string) []action {
 	}
 	return inTurn(func(s *site) {
 		s.connected()
-		in(s, s.files.clientDir())
+		in(s, s.files.clientDir)
 	}, func(s *site) {
 		s.settle(everywhere(s.index))
-		in(s, s.files.serverDir())
+		in(s, s.files.serverDir)
 	}, rotated(false, false))
 }
 

@@ -15,32 +15,27 @@ import (
 // serverName is what the server's certificates are for.
 const serverName = "chaos.test"
 
-// pki is the files of certificates and tokens: the client's below client, the server's
-// below server.
+// pki is the files of certificates and tokens, with directories of the client's and of the server's.
 type pki struct {
-	t   testing.TB
-	dir string
+	t                         testing.TB
+	dir, clientDir, serverDir string
 }
 
 func newPKI(t testing.TB) *pki {
-	p := &pki{t, t.TempDir()}
-	must(t, os.Mkdir(p.clientDir(), 0o700))
-	must(t, os.Mkdir(p.serverDir(), 0o700))
+	p := &pki{t, t.TempDir(), t.TempDir(), t.TempDir()}
 	p.rotate(false, false)
 	return p
 }
 
-func (p *pki) clientDir() string { return filepath.Join(p.dir, "client") }
-func (p *pki) serverDir() string { return filepath.Join(p.dir, "server") }
-func (p *pki) token() string     { return filepath.Join(p.dir, "token") }
-func (p *pki) socket() string    { return filepath.Join(p.dir, "socket") }
+func (p *pki) token() string  { return filepath.Join(p.dir, "token") }
+func (p *pki) socket() string { return filepath.Join(p.dir, "socket") }
 
 // rotate replaces everything: a new authority, new certificates on both sides that may have expired
 // already, a token.
 func (p *pki) rotate(clientExpired, serverExpired bool) {
 	ca := p.authority()
-	p.issue(ca, p.clientDir(), clientExpired)
-	p.issue(ca, p.serverDir(), serverExpired)
+	p.issue(ca, p.clientDir, clientExpired)
+	p.issue(ca, p.serverDir, serverExpired)
 	p.writeToken(tokenLife)
 }
 

@@ -209,25 +209,16 @@ func serverCreds(dir string) credentials.TransportCredentials {
 	if dir == "" {
 		return insecure.NewCredentials()
 	}
-	return credentials.NewTLS(&tls.Config{
-		NextProtos: []string{"h2"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
-			if err != nil {
-				return nil, err
-			}
-			ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
-			if err != nil {
-				return nil, err
-			}
-			pool := x509.NewCertPool()
-			pool.AppendCertsFromPEM(ca)
-			return &tls.Config{
-				NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair},
-				ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-			}, nil
-		},
-	})
+	return credentials.NewTLS(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+		ca, noCA := os.ReadFile(filepath.Join(dir, "ca.pem"))
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(ca)
+		return &tls.Config{
+			NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair},
+			ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		}, errors.Join(err, noCA)
+	}})
 }
 
 // hasToken looks for a token that has not expired. Its signature is not looked at.

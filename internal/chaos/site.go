@@ -40,6 +40,7 @@ func (s *site) build() {
 		go s.memory.obey(its)
 		s.orders = rpc.NewClient(ours)
 		s.serve(0)
+		s.uri = s.memory.server.Target()
 		s.t.Cleanup(func() {
 			s.memory.server.Close()
 			s.orders.Close()
@@ -55,8 +56,15 @@ func (s *site) build() {
 	}
 	must(s.t, err)
 	s.t.Cleanup(s.proxy.Close)
-	if s.variant.via == viaDNS {
+	s.uri = s.proxy.Addr()
+	switch s.variant.via {
+	case viaUnix:
+		s.uri = "unix://" + s.uri
+	case viaDNS:
 		s.names = newNameserver(s.t)
+		_, port, err := net.SplitHostPort(s.uri)
+		must(s.t, err)
+		s.uri = fmt.Sprintf("dns://%s/%s:%s", s.names.conn.LocalAddr(), serverName, port)
 	}
 	s.startServer()
 	s.t.Cleanup(s.kill)
@@ -100,7 +108,7 @@ func (s *site) signal(sig syscall.Signal) { must(s.t, s.child.Process.Signal(sig
 func (s *site) serve(age time.Duration) {
 	how := Serving{Age: age}
 	if s.variant.tls {
-		how.TLS = s.files.serverDir()
+		how.TLS = s.files.serverDir
 	}
 	if s.memory != nil {
 		how.Memory = fmt.Sprint("memory", s.index)
@@ -144,24 +152,11 @@ func (s *site) change(touch float64) { s.edit(s.model.changed(s.rng, touch)) }
 
 // reach is how a program reaches the server.
 func (s *site) reach() bootstrap.ManagementServer {
-	var target string
-	switch s.variant.via {
-	case viaTCP:
-		target = s.proxy.Addr()
-	case viaDNS:
-		_, port, err := net.SplitHostPort(s.proxy.Addr())
-		must(s.t, err)
-		target = fmt.Sprintf("dns://%s/%s:%s", s.names.conn.LocalAddr(), serverName, port)
-	case viaUnix:
-		target = "unix://" + s.proxy.Addr()
-	case viaMemory:
-		target = s.memory.server.Target()
-	}
 	to := bootstrap.ManagementServer{
-		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,
+		URI: s.uri, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,
 	}
 	if s.variant.tls {
-		dir := s.files.clientDir()
+		dir := s.files.clientDir
 		to.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
 			CACertificateFile: dir + "/ca.pem", CertificateFile: dir + "/cert.pem", PrivateKeyFile: dir + "/key.pem",
 			ServerName: serverName,

@@ -22,15 +22,13 @@ type sub struct {
 }
 
 // form is how the program subscribes.
-type form uint8
+type form string
 
 const (
-	watch form = iota
-	set
-	collection
+	watch      form = "watch"
+	set        form = "set"
+	collection form = "collection"
 )
-
-func (f form) String() string { return [...]string{"watch", "set", "collection"}[f] }
 
 func newSub(m *model, id int, f form, kind int, asked []string) *sub {
 	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*told{}}

@@ -12,16 +12,14 @@ type variant struct {
 }
 
 // via is how the client finds the server.
-type via uint8
+type via string
 
 const (
-	viaTCP via = iota
-	viaDNS
-	viaUnix
-	viaMemory // in fake time
+	viaTCP    via = "tcp"
+	viaDNS    via = "dns"
+	viaUnix   via = "unix"
+	viaMemory via = "memory" // in fake time
 )
-
-func (v via) String() string { return [...]string{"tcp", "dns", "unix", "memory"}[v] }
 
 // variants is how many there are with one server; with several there are fewer.
 const variants = 2 * 2 * 2 * 3
@@ -30,10 +28,10 @@ const variants = 2 * 2 * 2 * 3
 func variantOf(seed uint64, fallback bool) variant {
 	if fallback {
 		n := seed * 5 % 8
-		return variant{delta: n&1 != 0, perType: n&2 != 0, spares: 1 + int(n/4)}
+		return variant{delta: n&1 != 0, perType: n&2 != 0, spares: 1 + int(n/4), via: viaTCP}
 	}
 	n := seed * 7 % variants
-	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8)}
+	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: [...]via{viaTCP, viaDNS, viaUnix}[n/8]}
 }
 
 func (v variant) String() string {

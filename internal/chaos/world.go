@@ -65,9 +65,7 @@ func (w *world) config() client.Config {
 	b := c.Bootstrap
 	var inMemory []*testutil.Server
 	for _, s := range w.sites {
-		server := s.reach()
-		s.uri = server.URI
-		b.Servers = append(b.Servers, server)
+		b.Servers = append(b.Servers, s.reach())
 		if s.memory != nil {
 			inMemory = append(inMemory, s.memory.server)
 		}
