@@ -52,7 +52,6 @@ func TestLives(t *testing.T) {
 	if slices.Contains(named, "wall-clock") {
 		rightOnInterrupt()
 	}
-	must(t, decodeOnce())
 	var first, streams int64 // first is the weight after the first world, in which libraries make what they keep
 	faults, start := 0, time.Now()
 	for n := 0; n < *worlds || *worlds == 0 && (time.Since(start) < *duration || streams < *reconnects); n++ {

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/xdswatch/xdswatch/internal/inlinekeys"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -97,17 +95,4 @@ func (i item) message() proto.Message {
 		c.ConnectTimeout = durationpb.New(-time.Second)
 	}
 	return m
-}
-
-// decodeOnce decodes a resource of each type. The protobuf library keeps what it makes of a type
-// for the first of its resources, and that is no growth of a client.
-func decodeOnce() error {
-	var errs []error
-	for k, kind := range kinds {
-		m := item{Kind: k, Name: "a"}.message()
-		b, err := proto.Marshal(m)
-		errs = append(errs, err, proto.Unmarshal(b, m.ProtoReflect().New().Interface()))
-		errs = append(errs, new(inlinekeys.Scanner).Check(kind.typ.TypeURL(), b)) // as the client does before it saves
-	}
-	return errors.Join(errs...)
 }

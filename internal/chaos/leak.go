@@ -83,8 +83,8 @@ const (
 	// streamGrowth is how much more the heap may hold for each stream that came up.
 	streamGrowth = 1 << 10 // bytes
 	// lifeSlack is what the heap may grow by in a client's life: its subscriptions come and go, it keeps
-	// the payloads that were refused last and the buffer of the store, and the harness has buffers for
-	// each connection.
+	// the payloads that were refused last and the buffer of the store, what it saves is looked through by
+	// what is made once of each type, and the harness has buffers for each connection.
 	lifeSlack = 2 << 20 // bytes
 	// worldSlack is what the heap may grow by once the first world has ended. Nothing is left
 	// of a world but what libraries make once.

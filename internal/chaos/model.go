@@ -3,7 +3,9 @@ package chaos
 import (
 	"fmt"
 	"log"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -66,7 +68,6 @@ type truth struct {
 	index int    // in order of priority
 	uri   string // that events name
 	facts map[string]*fact
-	order []*fact // so that choices follow from the seed
 }
 
 // fact is what a server says of a resource. Each state that it says has a revision of its own, so
@@ -86,8 +87,7 @@ func newModel(v variant, log *log.Logger) *model {
 		for k, kind := range kinds {
 			for n := range names {
 				for _, name := range []string{kind.name(n), kind.member(n)} {
-					f := &fact{item: item{Kind: k, Name: name}, by: h, number: n}
-					h.order, h.facts[name] = append(h.order, f), f
+					h.facts[name] = &fact{item: item{Kind: k, Name: name}, by: h, number: n}
 				}
 			}
 		}
@@ -103,8 +103,8 @@ type edit func(*fact) bool
 func (m *model) edit(h *truth, each edit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, f := range h.order {
-		if each(f) {
+	for _, name := range slices.Sorted(maps.Keys(h.facts)) { // so that choices follow from the seed
+		if f := h.facts[name]; each(f) {
 			f.Rev = len(m.said)
 			m.said = append(m.said, f)
 		}
@@ -152,7 +152,7 @@ func spoiled(on bool) edit {
 func (m *model) items(h *truth) (items []item) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, f := range h.order {
+	for _, f := range h.facts {
 		items = append(items, f.item)
 	}
 	return items
@@ -194,7 +194,7 @@ func (m *model) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range m.truths {
-		for _, f := range h.order {
+		for _, f := range h.facts {
 			if m.activeOf(f.Name) == h.index {
 				f.stayed = f.Present
 			}

@@ -57,16 +57,11 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 		)
 	}
 	config.Trace = client.LogTrace(config.Logger)
-	up, down := config.Trace.StreamUp, config.Trace.StreamDown
 	config.Trace.StreamUp = func(s client.StreamInfo) {
 		p.came.Add(1)
-		p.stood(s, +1)
-		up(s)
+		p.stood(s, +1, nil)
 	}
-	config.Trace.StreamDown = func(s client.StreamInfo, err error) {
-		p.stood(s, -1)
-		down(s, err)
-	}
+	config.Trace.StreamDown = func(s client.StreamInfo, err error) { p.stood(s, -1, err) }
 	p.config = config
 	p.open()
 	return p
@@ -96,7 +91,8 @@ func (p *program) close() {
 }
 
 // stood counts a stream that came or went.
-func (p *program) stood(s client.StreamInfo, by int) {
+func (p *program) stood(s client.StreamInfo, by int, err error) {
+	p.model.log.Printf("stream %d at %s: %+d %v", s.ID, s.Server, by, err)
 	p.model.mu.Lock()
 	defer p.model.mu.Unlock()
 	p.standing[s.Server] += by

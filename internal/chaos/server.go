@@ -66,7 +66,7 @@ type none = *int
 // Serving is how the server is to serve.
 type Serving struct {
 	TLS    string        // directory of ca.pem, cert.pem and key.pem, and a bearer token is asked for
-	Age    time.Duration // maximum connection age
+	Age    time.Duration // maximum connection age; 0 is none
 	Memory string        // the server's name in memory; else it listens on loopback TCP
 }
 
@@ -90,18 +90,13 @@ func (h *host) Serve(how Serving, addr *string) (err error) {
 }
 
 func (h *host) overTCP(how Serving) []grpc.ServerOption {
-	opts := []grpc.ServerOption{
+	return []grpc.ServerOption{
 		grpc.Creds(&wireCreds{serverCreds(how.TLS), h.wires}),
 		grpc.StreamInterceptor(countStream),
 		grpc.WriteBufferSize(0), // so that wires know where frames begin
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: how.Age, MaxConnectionAgeGrace: how.Age / 4}),
 	}
-	if how.Age > 0 {
-		opts = append(opts, grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionAge: how.Age, MaxConnectionAgeGrace: how.Age / 4,
-		}))
-	}
-	return opts
 }
 
 // opened does with a new stream what is to be done.
