@@ -58,11 +58,10 @@ const (
 func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world {
 	w := newWorld(t, seed, v)
 	outside := w.use()
-	config := w.config()
 	if len(w.sites) == 1 { // spare servers have no fault for it
-		config.Store = w.nextStore(whole)
+		w.program.config.Store = w.nextStore(whole)
 	}
-	w.start(config)
+	w.program.open()
 	for range 10 {
 		w.program.step(w.rng)
 	}

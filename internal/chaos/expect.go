@@ -157,9 +157,12 @@ func (w *world) checkRequests() error {
 // usedFor says whether a server is to be asked for a name, which stands with its kind.
 func (s *site) usedFor(name string) bool {
 	_, name, _ = strings.Cut(name, " ")
-	from := sourceOf(name)
-	active := s.model.active[from]
-	return s.index == active || s.silent && s.model.first(from) <= s.index && s.index < active
+	return s.index == s.model.activeOf(name) || s.silent && s.passed(sourceOf(name))
+}
+
+// passed says whether a server after this one is used for a source that has this one too.
+func (s *site) passed(from source) bool {
+	return s.model.first(from) <= s.index && s.index < s.model.active[from]
 }
 
 // asked is how requests of a kind for a name are told of.

@@ -94,9 +94,8 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 		})
 		tr.set(i, from&(1<<i) != 0)
 	}
-	config := tr.config()
-	config.ResourceTimeout = time.Second
-	tr.start(config)
+	tr.program.config.ResourceTimeout = time.Second
+	tr.program.open()
 	for k, kind := range kinds {
 		for n := range 4 {
 			tr.program.subscribe(watch, k, kind.name(n))

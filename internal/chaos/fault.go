@@ -378,7 +378,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 // hushed has a server that is out of reach be reached again if the program was seen to use one after
 // it, and read what it is asked, and say nothing.
 func hushed(s *site) {
-	if s.model.active[ofPlain] > s.index || s.model.active[ofAuthority] > s.index && s.index >= s.model.first(ofAuthority) {
+	if s.passed(ofPlain) || s.passed(ofAuthority) {
 		s.silent = true
 		s.order("Be", Mood{Hush: true})
 		must(s.t, s.proxy.Refuse(false))

@@ -25,9 +25,7 @@ func (w *world) use() (u use) {
 	}
 	for _, s := range w.sites {
 		u.files -= 2 * s.proxy.Connections()
-		if w.program != nil {
-			u.streams += w.program.streamsAt(s.uri)
-		}
+		u.streams += w.program.streamsAt(s.uri)
 	}
 	// Those that run nothing of the harness.
 	u.goroutines = len(slices.DeleteFunc(strings.Split(goroutines(2), "\n\n"), func(stack string) bool {

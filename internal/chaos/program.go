@@ -31,7 +31,7 @@ type program struct {
 	lookups sync.WaitGroup
 
 	// Of the client that lives.
-	client   *client.Client // nil once it is closed
+	client   *client.Client // nil while there is none
 	subs     []*sub         // those that live
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
 }
@@ -42,7 +42,7 @@ const linger = 50 * time.Millisecond
 // most is how many subscriptions live at a time.
 const most = 30
 
-// newProgram makes a program with a client of a configuration, in which it sets what the
+// newProgram makes a program whose clients have a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(t testing.TB, config client.Config, m *model) *program {
 	p := &program{t: t, model: m}
@@ -63,10 +63,10 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 	}
 	config.Trace.StreamDown = func(s client.StreamInfo, err error) { p.stood(s, -1, err) }
 	p.config = config
-	p.open()
 	return p
 }
 
+// open begins a client.
 func (p *program) open() {
 	p.subs = nil
 	p.standing = map[string]int{}

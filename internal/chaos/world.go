@@ -26,9 +26,9 @@ type world struct {
 	rng     *rand.Rand
 	log     *log.Logger
 	model   *model
-	program *program // nil before start
-	files   *pki     // nil in memory
-	stores  int      // of the program so far
+	program *program
+	files   *pki // nil in memory
+	stores  int  // of the program so far
 
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
@@ -51,6 +51,8 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 		w.sites = append(w.sites, s)
 		s.build()
 	}
+	w.program = newProgram(t, w.config(), w.model)
+	t.Cleanup(w.program.close)
 	return w
 }
 
@@ -76,12 +78,6 @@ func (w *world) config() client.Config {
 		c.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
 	}
 	return c
-}
-
-// start starts the program, with a client of a configuration.
-func (w *world) start(config client.Config) {
-	w.program = newProgram(w.t, config, w.model)
-	w.t.Cleanup(w.program.close)
 }
 
 // step changes a subscription of the program or some resources of a server.
