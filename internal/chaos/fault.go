@@ -13,6 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
+
+	"github.com/xdswatch/xdswatch/internal/nameserver"
 )
 
 // fault is a way to break a server, or what stands between the client and the server.
@@ -87,7 +89,7 @@ func faults() []fault {
 		// Finding the server.
 		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(dnsmessage.RCodeNameError))},
 		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(dnsmessage.RCodeServerFailure))},
-		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(silent))},
+		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(nameserver.Silent))},
 		{name: "socket-dead", out: true, needs: unix, steps: aWhile, do: inTurn(all(closed, abandonSocket))},
 
 		// Certificates and tokens.
@@ -187,7 +189,7 @@ func (s *site) mend() {
 	s.proxy.Blackhole(false)
 	s.proxy.Delay(0)
 	if s.names != nil {
-		s.names.code.Store(uint32(dnsmessage.RCodeSuccess))
+		s.names.Answer(dnsmessage.RCodeSuccess)
 	}
 	s.files.writeToken(tokenLife)
 	s.silent = false
@@ -310,7 +312,7 @@ func stopped(s *site) {
 // nameserverIs has the client look for its server anew, by a nameserver that answers so.
 func nameserverIs(code dnsmessage.RCode) action {
 	return func(s *site) {
-		s.names.code.Store(uint32(code))
+		s.names.Answer(code)
 		cut(s)
 	}
 }

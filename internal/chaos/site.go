@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/nameserver"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -23,7 +24,7 @@ type site struct {
 	child  *exec.Cmd          // the server's process; nil in memory
 	memory *host              // the server in memory; nil in a process
 	proxy  *testutil.TCPProxy // nil in memory
-	names  *nameserver        // nil unless viaDNS
+	names  *nameserver.Server // nil unless viaDNS
 
 	turn   *turn // the fault that lasts; nil if none does
 	silent bool  // hushed, and the program stands by there
@@ -61,10 +62,10 @@ func (s *site) build() {
 	case viaUnix:
 		s.uri = "unix://" + s.uri
 	case viaDNS:
-		s.names = newNameserver(s.t)
+		s.names = nameserver.Start(s.t)
 		_, port, err := net.SplitHostPort(s.uri)
 		must(s.t, err)
-		s.uri = fmt.Sprintf("dns://%s/%s:%s", s.names.conn.LocalAddr(), serverName, port)
+		s.uri = fmt.Sprintf("dns://%s/%s:%s", s.names.Addr, serverName, port)
 	}
 	s.startServer()
 	s.t.Cleanup(s.kill)
