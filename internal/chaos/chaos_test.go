@@ -130,7 +130,7 @@ func TestPick(t *testing.T) {
 	if slices.ContainsFunc(unasked, func(f fault) bool { return f.name == "wall-clock" }) {
 		t.Error("the clock is set, and nobody asked for it")
 	}
-	if named, err := pick([]string{"wall-clock", "eof"}); err != nil || len(named) != 2 || named[0].name != "wall-clock" {
+	if named, err := pick([]string{"wall-clock", "eof"}); err != nil || len(named) != 2 || named[1].name != "wall-clock" {
 		t.Errorf("picked %d faults: %v", len(named), err)
 	}
 	if _, err := pick([]string{"wall-clock", "none"}); err == nil {

@@ -109,17 +109,13 @@ func faults() []fault {
 }
 
 // pick lists the faults of some names, or without names all but those that have to be asked for.
-func pick(names []string) (picked []fault, err error) {
-	all := faults()
+func pick(names []string) ([]fault, error) {
 	if len(names) == 0 {
-		return slices.DeleteFunc(all, func(f fault) bool { return f.asked }), nil
+		return slices.DeleteFunc(faults(), func(f fault) bool { return f.asked }), nil
 	}
-	for _, name := range names {
-		i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no fault is called %q", name)
-		}
-		picked = append(picked, all[i])
+	picked := slices.DeleteFunc(faults(), func(f fault) bool { return !slices.Contains(names, f.name) })
+	if len(picked) != len(names) {
+		return nil, fmt.Errorf("there are %d faults of the names %q", len(picked), names)
 	}
 	return picked, nil
 }

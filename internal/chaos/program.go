@@ -150,11 +150,7 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 	p.subs = append(p.subs, s)
 	p.model.log.Printf("%v: %q", s, names)
 	typ := kinds[k].typ
-	hear := func(b client.Batch[any]) {
-		if len(b.Events) > 0 {
-			s.hear(b.Events...)
-		}
-	}
+	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	var err error
 	switch f {
 	case watch:
@@ -162,9 +158,9 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 	case collection:
 		s.on, err = p.client.WatchAll(context.Background(), typ, names[0], hear)
 	case set:
-		if s.set, err = p.client.NewSet(context.Background(), typ, hear); err == nil {
-			s.on, err = s.set, s.set.Add(names...)
-		}
+		s.set, err = p.client.NewSet(context.Background(), typ, hear)
+		must(p.t, err)
+		s.on, err = s.set, s.set.Add(names...)
 	}
 	must(p.t, err)
 	return s

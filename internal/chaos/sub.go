@@ -76,8 +76,11 @@ func (h holding) String() string {
 // slowness is how long the handlers of some subscriptions take, so that events wait when others are stopped.
 const slowness = time.Millisecond
 
-// hear takes events from the client, all of one source.
+// hear takes events from the client, all of one source; a batch may have none.
 func (s *sub) hear(evs ...client.Event[any]) {
+	if len(evs) == 0 {
+		return
+	}
 	if s.id%3 == 0 {
 		time.Sleep(slowness)
 	}
