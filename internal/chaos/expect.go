@@ -3,8 +3,8 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -79,7 +79,7 @@ func (p *program) check(timersOver bool) error {
 	for _, s := range p.subs {
 		differences = append(differences, s.differencesLocked()...)
 		for name, t := range s.told {
-			if wrong := s.wrongLocked(name, dumped[asked(s.kind, name)]); wrong != "" && name != s.all && m.reachableLocked(name) {
+			if wrong := s.wrongLocked(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.reachableLocked(name) {
 				differences = append(differences, "in the dump "+wrong)
 			}
 			if timersOver && s.asks(name) && t.holding == (holding{}) {
@@ -96,12 +96,12 @@ func (p *program) check(timersOver bool) error {
 	return nil
 }
 
-// dumpLocked is what the client dumps, under each name with its kind. Each value in it has to be true, and there once.
-func (p *program) dumpLocked() map[string]holding {
-	m, held := p.model, map[string]holding{}
+// dumpLocked is what the client dumps. Each value in it has to be true, and there once.
+func (p *program) dumpLocked() map[ask]holding {
+	m, held := p.model, map[ask]holding{}
 	for _, d := range p.client.Dump() {
 		kind := slices.IndexFunc(kinds[:], func(k kind) bool { return k.typ.TypeURL() == d.Type })
-		id := asked(kind, d.Name)
+		id := ask{kind, d.Name}
 		_, twice := held[id]
 		what := holding{}
 		v, err := d.Value()
@@ -127,11 +127,11 @@ func (w *world) checkRequests() error {
 		if !active && slices.Contains(w.model.active[:], nobody) {
 			continue
 		}
-		expected := slices.DeleteFunc(slices.Clone(want), func(n string) bool { return !s.usedFor(n) })
-		types := map[string]bool{}
-		for _, n := range expected {
-			label, _, _ := strings.Cut(n, " ")
-			types[label] = true
+		expected, types := map[ask]bool{}, map[int]bool{}
+		for a := range want {
+			if s.usedFor(a.Name) {
+				expected[a], types[a.Kind] = true, true
+			}
 		}
 		most := min(1, len(types))
 		if w.variant.perType {
@@ -154,9 +154,8 @@ func (w *world) checkRequests() error {
 	return nil
 }
 
-// usedFor says whether a server is to be asked for a name, which stands with its kind.
+// usedFor says whether a server is to be asked for a name.
 func (s *site) usedFor(name string) bool {
-	_, name, _ = strings.Cut(name, " ")
 	return s.index == s.model.activeOf(name) || s.silent && s.passed(sourceOf(name))
 }
 
@@ -165,30 +164,26 @@ func (s *site) passed(from source) bool {
 	return s.model.first(from) <= s.index && s.index < s.model.active[from]
 }
 
-// asked is how requests of a kind for a name are told of.
-func asked(kind int, name string) string { return kinds[kind].label + " " + name }
-
-// wanted is what the subscriptions want, as host.Asked has it.
-func (p *program) wanted() (want []string) {
+// wanted is what the subscriptions want.
+func (p *program) wanted() map[ask]bool {
 	p.model.mu.Lock()
 	defer p.model.mu.Unlock()
+	want := map[ask]bool{}
 	for _, s := range p.subs {
 		for name := range s.told {
 			if s.asks(name) {
-				want = append(want, asked(s.kind, name))
+				want[ask{s.kind, name}] = true
 			}
 		}
 	}
-	slices.Sort(want)
-	return p.model.besideWildcard(slices.Compact(want))
+	return p.model.besideWildcard(want)
 }
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
 // old-style names.
-func (m *model) besideWildcard(names []string) []string {
-	all := slices.Clone(names)
-	return slices.DeleteFunc(names, func(n string) bool {
-		label, name, _ := strings.Cut(n, " ")
-		return !m.delta && name != "*" && !xdstp.IsXDSTP(name) && slices.Contains(all, label+" *")
+func (m *model) besideWildcard(asked map[ask]bool) map[ask]bool {
+	maps.DeleteFunc(asked, func(a ask, _ bool) bool {
+		return !m.delta && a.Name != "*" && !xdstp.IsXDSTP(a.Name) && asked[ask{a.Kind, "*"}]
 	})
+	return asked
 }

@@ -70,6 +70,12 @@ func (k kind) revision(value any) int {
 	return rev
 }
 
+// ask is a name, or a collection, that is asked for.
+type ask struct {
+	Kind int // index into kinds
+	Name string
+}
+
 // item is a resource on its way to the server process.
 type item struct {
 	Kind    int // index into kinds

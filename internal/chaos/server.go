@@ -11,7 +11,6 @@ import (
 	"net/rpc"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,19 +162,19 @@ func (h *host) Noise(_ int, _ none) error {
 
 // Asked is what the server is asked.
 type Asked struct {
-	Names   []string // that are subscribed to, each with its kind; sorted
-	Settled bool     // all that is subscribed to was sent and answered
+	Names   map[ask]bool // that are subscribed to
+	Settled bool         // all that is subscribed to was sent and answered
 	NACKs   int
 }
 
 // Asked tells what is asked for.
 func (h *host) Asked(_ int, a *Asked) error {
+	a.Names = map[ask]bool{}
 	for k, kind := range kinds {
 		for _, name := range h.store.Subscribed(kind.typ.TypeURL()) {
-			a.Names = append(a.Names, asked(k, name))
+			a.Names[ask{k, name}] = true
 		}
 	}
-	slices.Sort(a.Names)
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	a.Settled, a.NACKs = h.store.Settle(now) == nil, h.store.Counters().NACKs
