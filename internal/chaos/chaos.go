@@ -19,12 +19,13 @@
 // the client's dump and the requests that servers read (expect.go).
 //
 // A world has one server, or with -fallback two or three, of which each steps in for those before
-// it (gRFC A71); the first of them does not answer for names of the authority. There is no other difference. Faults are one table (fault.go): what each needs and
-// does, one action after the other, between which the program, the servers and the other faults go
-// on. What they have done to a server is mended in one way. Each server has one fault at most at a
-// time; where there are several servers, faults overlap. Each state of a resource that a server says
-// has a revision of its own, so that a value tells who served it, and when. Whenever it is certain
-// which servers can be reached, it is also checked that
+// it (gRFC A71); the first of them does not answer for names of the authority. There is no other
+// difference. Faults are one table (fault.go): what each needs and does, one action after the other,
+// between which the program, the servers and the other faults go on. What they have done to a server
+// is mended in one way. Each server has one fault at most at a time; where there are several servers,
+// faults overlap. Each state of a resource that a server says has a revision of its own, so that a
+// value tells who served it, and when. Whenever it is certain which servers can be reached, it is also
+// checked that
 //
 //   - the first of them that answers for a name is the one whose word is held, and no other's is; where there is
 //     none, that is told,
@@ -33,9 +34,10 @@
 //   - each of its responses is answered,
 //   - no server that is asked for nothing has a stream.
 //
-// The model has what each server says, and whose word counts; the program has its client and its subscriptions, each with
-// what it was told; a site has a server's process, the way to it and the fault that lasts there; the host, in that
-// process, has the store that serves and the server's mood. The world drives them.
+// The model has what each server says, and whose word counts; the program has its client and its
+// subscriptions, each with what it was told; a site has a server's process, the way to it and the fault
+// that lasts there; the host, in that process, has the store that serves and the server's mood. The
+// world drives them.
 //
 // TestLives is what does all this, for as long as its flags say.
 package chaos

@@ -21,11 +21,11 @@ func TestCostOfEndedStreams(t *testing.T) {
 		name string
 		do   func(*site)
 	}{
-		{"eof", endAll(codes.OK)},
-		{"status", endAll(codes.Unavailable)},
-		{"noise", func(s *site) { s.order("Noise", 0) }},
+		{"eof", ordered("End", codes.OK)},
+		{"status", ordered("End", codes.Unavailable)},
+		{"noise", ordered("Noise", 0)},
 		{"cut", func(s *site) { s.memory.server.DropConnections() }},
-		{"goaway", func(s *site) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
+		{"goaway", func(s *site) { s.memory.server.GoAway(); s.order("End", codes.OK) }},
 		{"refused", func(s *site) { s.refuse(50 * time.Millisecond) }},
 		{"idle", (*site).rewatch},
 	} {
@@ -62,10 +62,6 @@ func leaveNothing(t *testing.T, v variant, do func(*site)) {
 	if heapAfter > heapBefore+comeAndGone*leftOfAStream {
 		t.Errorf("the heap had %d bytes, and has %d later", heapBefore, heapAfter)
 	}
-}
-
-func endAll(code codes.Code) func(*site) {
-	return func(s *site) { s.endStreams(func() codes.Code { return code }) }
 }
 
 // rewatch watches the same again once everything was let go.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/internal/race"
 )
@@ -93,13 +92,7 @@ func (s *site) breakIt() {
 		s.program.stopAll()
 		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
 	default:
-		s.endStreams(func() codes.Code { return codes.Code(s.rng.IntN(17)) })
-	}
-}
-
-func (s *site) endStreams(code func() codes.Code) {
-	for _, st := range s.memory.store.Streams() {
-		st.End(status.Error(code(), "broken"))
+		s.order("End", codes.Code(s.rng.IntN(17)))
 	}
 }
 
