@@ -37,15 +37,19 @@ func (r *reader) addf(format string, args ...any) {
 }
 
 func (r *reader) locality(l *endpointv3.LocalityLbEndpoints) {
+	if l.GetLocality() == nil && r.config.GRPC {
+		r.addf("no locality")
+	}
+	// VIEW-61: gRPC ignores a locality without weight, and does not count its priority and its place.
+	if r.config.GRPC && l.GetLoadBalancingWeight().GetValue() == 0 {
+		r.set.ignored++
+		return
+	}
 	if l.GetPriority() > maxPriority {
 		r.addf("priority %d is over %d", l.GetPriority(), maxPriority)
 		return
 	}
 	r.checkPlace(l)
-	if r.config.GRPC && l.GetLoadBalancingWeight().GetValue() == 0 {
-		r.set.ignored++ // VIEW-61: gRPC ignores it
-		return
-	}
 	for int(l.GetPriority()) >= len(r.set.priorities) {
 		r.set.priorities = append(r.set.priorities, Priority{})
 	}
@@ -56,9 +60,6 @@ func (r *reader) locality(l *endpointv3.LocalityLbEndpoints) {
 // checkPlace follows VIEW-61 about localities and their weights.
 func (r *reader) checkPlace(l *endpointv3.LocalityLbEndpoints) {
 	at := place{l.GetPriority(), l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.GetLocality().GetSubZone()}
-	if l.GetLocality() == nil && r.config.GRPC {
-		r.addf("no locality")
-	}
 	if r.places[at] {
 		r.addf("locality %q stands twice in priority %d", at, at.priority)
 	}
@@ -129,19 +130,13 @@ func (r *reader) gaps() {
 	r.where = "endpoints"
 	for i := range r.set.priorities {
 		p := &r.set.priorities[i]
-		if len(p.Localities) == 0 && !r.ignored(uint32(i)) {
+		if len(p.Localities) == 0 {
 			r.addf("there is a priority %d and no priority %d", len(r.set.priorities)-1, i)
 		}
 		for j := range p.Localities {
 			r.set.endpoints = append(r.set.endpoints, p.Localities[j].Endpoints...)
 		}
 	}
-}
-
-// ignored is whether a priority has localities, none of which counts.
-func (r *reader) ignored(priority uint32) bool {
-	_, ok := r.weights[priority]
-	return ok
 }
 
 func (r *reader) policy(p *endpointv3.ClusterLoadAssignment_Policy) {
