@@ -119,6 +119,7 @@ func TestRedirect(t *testing.T) {
 		{`{https_redirect: true}`, "http://h:80/a", "https://h/a", 301},
 		{`{https_redirect: true}`, "http://h:8080/a", "https://h:8080/a", 301},
 		{`{scheme_redirect: http}`, "https://h:443/a", "http://h/a", 301},
+		{`{scheme_redirect: http, path_redirect: /b}`, "http://h:80/a", "http://h:80/b", 301},
 		{`{host_redirect: other, response_code: FOUND}`, "http://h:81/a?q", "http://other/a?q", 302},
 		{`{port_redirect: 8443, response_code: SEE_OTHER}`, "http://h:81/a", "http://h:8443/a", 303},
 		{`{port_redirect: 8443, response_code: TEMPORARY_REDIRECT}`, "http://[::1]:81/a", "http://[::1]:8443/a", 307},

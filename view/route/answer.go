@@ -77,7 +77,7 @@ func (d *redirect) authority(r *Request) string {
 		host = d.host
 	case d.port != 0:
 		host = domains.WithoutPort(host)
-	case d.scheme != "" && (r.Scheme == "http" && strings.HasSuffix(host, ":80") || r.Scheme == "https" && strings.HasSuffix(host, ":443")):
+	case d.scheme != "" && d.scheme != r.Scheme && (r.Scheme == "http" && strings.HasSuffix(host, ":80") || r.Scheme == "https" && strings.HasSuffix(host, ":443")):
 		// The port was the default of the old scheme, and would be wrong with the new one.
 		host = domains.WithoutPort(host)
 	}
