@@ -100,7 +100,7 @@ func (m *match) holds(r *Request, path string) bool {
 	}
 	for i := range m.queries {
 		p := &m.queries[i]
-		if !p.holds(lookup(r.Query, "&", p.name)) {
+		if !p.holds(parameterOf(r.Query, p.name)) {
 			return false
 		}
 	}
@@ -132,24 +132,33 @@ func isGRPC(r *Request) bool {
 	return ok && (rest == "" || rest[0] == '+')
 }
 
-// lookup finds the first value of a key in a list such as a=1&b=2. Nothing is unescaped.
-func lookup(list, separator, key string) (value string, ok bool) {
-	for list != "" {
+// parameterOf finds the first value of a parameter of a query. Nothing is unescaped.
+func parameterOf(query, name string) (string, bool) {
+	for query != "" {
 		var item string
-		item, list, _ = strings.Cut(list, separator)
-		name, value, _ := strings.Cut(strings.TrimLeft(item, " "), "=")
-		if name == key && item != "" {
+		item, query, _ = strings.Cut(query, "&")
+		key, value, _ := strings.Cut(item, "=")
+		if key == name && item != "" {
 			return value, true
 		}
 	}
 	return "", false
 }
 
-// cookieOf finds the first cookie of a name.
+// cookieOf finds the first cookie of a name. A pair of quotes around its value is no part of it.
 func cookieOf(r *Request, name string) (string, bool) {
 	for _, line := range r.values(&cookie) {
-		if value, ok := lookup(line, ";", name); ok {
-			return strings.Trim(value, `"`), true
+		for line != "" {
+			var item string
+			item, line, _ = strings.Cut(line, ";")
+			key, value, ok := strings.Cut(strings.TrimLeft(item, " "), "=")
+			if !ok || key != name {
+				continue
+			}
+			if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+				return value[1 : n-1], true
+			}
+			return value, true
 		}
 	}
 	return "", false

@@ -184,6 +184,10 @@ func TestQueriesAndCookies(t *testing.T) {
 		{`query_parameters: [{name: a, string_match: {exact: "x%20y"}}]`, "a=x%20y", "", true},
 		{`cookies: [{name: a, string_match: {exact: "1"}}]`, "", `b=2; a="1"`, true},
 		{`cookies: [{name: a, string_match: {exact: "1"}}]`, "", "b=1", false},
+		{`cookies: [{name: a, string_match: {exact: "1"}}]`, "", `a=1"`, false}, // a quote of no pair
+		{`cookies: [{name: a, string_match: {exact: "\""}}]`, "", `a="""`, true},
+		{`cookies: [{name: a, string_match: {exact: ""}}]`, "", "a; b=1", false}, // no cookie without a value
+		{`cookies: [{name: a, string_match: {exact: ""}}]`, "", "a=; b=1", true},
 		{`cookies: [{name: a, string_match: {exact: "1"}, invert_match: true}]`, "", "b=1", true},
 		{`cookies: [{name: a, string_match: {exact: "1"}, invert_match: true}]`, "", "a=1", false},
 	}
