@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,10 +53,10 @@ func TestChooseByHeader(t *testing.T) {
 	}
 	// The random number of weighted clusters may come from a header too.
 	r = compiled(t, `{match: {prefix: /}, route: {weighted_clusters: {header_name: x-random, clusters: [{name: a, weight: 1}, {name: b, weight: 1}]}}}`)
-	for value, want := range map[string]string{"2": "a", "3": "b", "x": "b"} {
-		req := route.Request{Random: func() uint64 { return 1 }, Header: map[string][]string{"X-Random": {value}}}
+	for values, want := range map[string]string{"2": "a", "3": "b", "x": "b", "2 2": "b"} {
+		req := route.Request{Random: func() uint64 { return 1 }, Header: map[string][]string{"X-Random": strings.Fields(values)}}
 		if c := r.Choose(&req); c.Cluster != want {
-			t.Errorf("%q chose %q, want %q", value, c.Cluster, want)
+			t.Errorf("%q chose %q, want %q", values, c.Cluster, want)
 		}
 	}
 }

@@ -112,7 +112,8 @@ func (c *Route) Choose(r *Request) Choice {
 // number decides between weighted clusters. It does not follow use_hash_policy.
 func (c *clusters) number(r *Request) uint64 {
 	if c.random.lower != "" {
-		if n, err := strconv.ParseUint(r.first(&c.random), 10, 64); err == nil {
+		value, _ := r.value(&c.random) // of several values none counts
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
 			return n
 		}
 	}
