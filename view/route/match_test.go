@@ -108,6 +108,7 @@ func TestHeaders(t *testing.T) {
 		{`{string_match: {safe_regex: {regex: "^$"}}, treat_missing_header_as_empty: true}`, []string{absent, ""}, []string{"x"}},
 		{`{string_match: {safe_regex: {regex: "^$"}}}`, []string{""}, []string{absent, "x"}},
 		{`{string_match: {exact: aB, ignore_case: true}}`, []string{"Ab"}, []string{"abc", absent}},
+		{`{string_match: {exact: "sé", ignore_case: true}}`, []string{"Sé"}, []string{"ſé", "sÉ"}}, // ASCII alone has cases
 		{`{string_match: {prefix: aB, ignore_case: true}}`, []string{"AbC"}, []string{"xab"}},
 		{`{string_match: {suffix: aB, ignore_case: true}}`, []string{"xAb"}, []string{"abx", "b"}},
 		{`{string_match: {contains: aB, ignore_case: true}}`, []string{"xAbx", "ab"}, []string{"a", "ba", ""}},

@@ -88,7 +88,28 @@ func (t *text) matches(s string) bool {
 }
 
 func equal(s, want string, fold bool) bool {
-	return s == want || fold && strings.EqualFold(s, want)
+	return s == want || fold && equalFold(s, want)
+}
+
+// equalFold has no regard to the case of ASCII letters. As in Envoy others have none: Unicode's cases would
+// make a long s (U+017F) an s.
+func equalFold(s, want string) bool {
+	if len(s) != len(want) {
+		return false
+	}
+	for i := range len(s) {
+		if lower(s[i]) != lower(want[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 func hasPrefix(s, prefix string, fold bool) bool {
@@ -100,7 +121,7 @@ func contains(s, want string, fold bool) bool {
 		return strings.Contains(s, want)
 	}
 	for i := 0; i+len(want) <= len(s); i++ {
-		if strings.EqualFold(s[i:i+len(want)], want) {
+		if equalFold(s[i:i+len(want)], want) {
 			return true
 		}
 	}
