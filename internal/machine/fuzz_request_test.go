@@ -197,6 +197,9 @@ func (sub *simType) add(now time.Time, name string) {
 	delete(sub.known, name)
 	if _, again := sub.since[name]; !again {
 		sub.since[name] = now
+		if all, ok := sub.since[star]; ok && encloses(star, name) {
+			sub.since[name] = all
+		}
 	}
 }
 
