@@ -29,7 +29,7 @@ func (l *link) want(sub *subscription, wanted bool) {
 // flushNames applies the pending changes of the names and returns them. A name that nobody wants is forgotten
 // here, since the request being composed unsubscribes it, with the parameters with which it was subscribed to.
 func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
-	// STREAM-6, SOTW-4: nothing of it is said while the stream lingers: either it ends, or all stays as it was.
+	// SOTW-4: nothing is watched on the stream any more, which ends after the linger time.
 	if l.stream.watches == 0 {
 		return nil, nil
 	}

@@ -104,8 +104,13 @@ func (l *link) owes() debt {
 	return oweNothing
 }
 
-// changing says whether the server knows less than what is wanted.
+// changing says whether the server knows less than what is wanted. While a stream lingers
+// nothing is said: either it ends, or all stays as it was.
 func (l *link) changing() bool {
+	// STREAM-6: nothing is said while the stream lingers.
+	if l.stream.watches == 0 {
+		return false
+	}
 	// STREAM-3, ONDEMAND-2: a type without interest says nothing; a first request without names subscribes to everything.
 	if !l.requested {
 		return l.wanted()

@@ -31,8 +31,8 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	l := (*link)(w)
 	// LKG-5: what a complete state lacks is forgotten.
 	m.forgetUnseenStored(l)
-	if l.firstResponse == 0 || l.outdated() {
-		return // nothing is missing in what a server has not said, or is to be asked on a stream that is to come
+	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
+		return // nothing is missing in what a server has not said, or is asked for everything on a stream that is to come
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed = nil
