@@ -40,9 +40,9 @@ type suspicion struct {
 
 // before has a type that is doubted speak behind the others, the least doubted first. It waits until each first
 // request that was sent earlier was answered, or did no harm for a while.
-func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
+func (q *suspects) before(l *link, _ debt) (at time.Time, doubts int) {
 	it := q.of[l]
-	if what != oweInterest || l.requested || it == nil || it.doubts < doubtMost {
+	if l.requested || it == nil || it.doubts < doubtMost {
 		return at, 0
 	}
 	at = it.hold.until

@@ -125,7 +125,7 @@ func (sub *subscription) alsoOf() *source {
 	switch star := c.star; {
 	case !structured(sub.name), sub.isCollection(), star.source == nil:
 		return nil
-	case sub.of != star && sub.of.source != star.source && star.cache.starCovers(sub):
+	case sub.of.source != star.source && star.cache.starCovers(sub):
 		return star.source
 	case sub.of == star && c.owners[sub.authority()] != star.source:
 		return c.owners[sub.authority()]
