@@ -171,6 +171,41 @@ func TestOnceWaitsForACK(t *testing.T) {
 	})
 }
 
+// The end waits neither for a response that nobody asked for, which is not answered, nor for one whose stream has ended.
+func TestOnceWaitsForNoACK(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		trace func(*client.Trace)
+	}{
+		{"ignored", func(tr *client.Trace) {
+			tr.Response(client.ResponseInfo{Stream: client.StreamInfo{ID: 1}, Ignored: true})
+		}},
+		{"stream ended", func(tr *client.Trace) {
+			tr.Response(client.ResponseInfo{Stream: client.StreamInfo{ID: 1}})
+			tr.StreamDown(client.StreamInfo{ID: 1}, nil)
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sub := &subscribed{}
+			s := &session{once: true, output: newOutput(silent{}), inHand: map[uint64]bool{}, subs: map[subscription.Subscription]*subscribed{
+				{TypeURL: clusters, Name: "a"}: sub,
+			}}
+			tt.trace(s.trace())
+			s.mu.Lock()
+			sub.note(client.EventUpdated)
+			s.finishIfAnswered()
+			s.mu.Unlock()
+			time.Sleep(courtesy)
+			synctest.Wait()
+			if !s.output.ended() {
+				t.Errorf("%s: does not end after the time of courtesy", tt.name)
+			}
+			time.Sleep(mostCourtesy)
+		})
+	}
+}
+
 // A command that comes while the server gets its last ACK brings one more answer to wait for.
 func TestOnceWithLateCommand(t *testing.T) {
 	t.Parallel()
