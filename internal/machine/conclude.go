@@ -68,7 +68,8 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	// It waits for an answer, unless what is known is that there is none, and its watches were told so last.
 	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed())
 	switch {
-	case resp.endsByAbsence(sub) && sub.foreign():
+	// Where there are no timers the second such state ends it.
+	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.timeout > 0 || !sub.unconfirmed):
 		return statesUnconfirmed
 	case resp.endsByAbsence(sub):
 		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.

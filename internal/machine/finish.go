@@ -56,24 +56,26 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 		fail(FaultRejected, errTwice, StatusNacked)
 	case it.kind == statesError: // ERR-6
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
-	case it.kind == statesUnconfirmed && resp.stands() && m.unconfirmForeign(now, l, sub):
-		m.remove(now, sub, ReasonAbsent)
+	case it.kind == statesUnconfirmed && resp.stands():
+		m.unconfirmForeign(now, l, sub)
 	}
 }
 
-// unconfirmForeign starts the timer of a value of another server that this full state leaves out. Without timers the second such
-// state ends it, and the result is true.
-func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
+// unconfirmForeign has the server confirm a value of another one that this full state leaves out.
+func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 	switch {
-	case l.stream.timeout <= 0 && !sub.wasSent(): // the server may not have been asked yet
-	case l.stream.timeout <= 0:
-		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed // it is on no list: no silence ends it
-	case !sub.unconfirmed:
+	case l.stream.timeout > 0:
+		if sub.unconfirmed {
+			return
+		}
 		if l.unconfirm(sub); sub.wanted() {
 			m.startTimer(now, l.stream, sub)
 		}
+	// Members from the store are swept ([link.unconfirmStale]).
+	case sub.wanted() || !sub.stale():
+		// It is on no list, so that no silence ends it. The server may not have been asked yet.
+		sub.unconfirmed = sub.wasSent() || sub.of.wasSent()
 	}
-	return gone
 }
 
 // endCollectionFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it
