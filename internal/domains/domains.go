@@ -183,13 +183,29 @@ func hasCapital(s string) bool {
 
 func appendLower(to []byte, s string) []byte {
 	for i := range len(s) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		to = append(to, c)
+		to = append(to, lower(s[i]))
 	}
 	return to
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// EqualFold says whether two texts are equal but for the case of ASCII letters.
+func EqualFold(s, t string) bool {
+	if len(s) != len(t) {
+		return false
+	}
+	for i := range len(s) {
+		if lower(s[i]) != lower(t[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // WithoutPort cuts the port off an authority, as ignore_port_in_host_matching asks for. The colons of an

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/xdswatch/xdswatch/internal/domains"
 )
 
 // text is a condition on a text.
@@ -87,29 +89,10 @@ func (t *text) matches(s string) bool {
 	return true
 }
 
+// equal has no regard to the case of letters with fold: of ASCII letters, as in Envoy, since Unicode's cases would make a
+// long s (U+017F) an s.
 func equal(s, want string, fold bool) bool {
-	return s == want || fold && equalFold(s, want)
-}
-
-// equalFold has no regard to the case of ASCII letters. As in Envoy others have none: Unicode's cases would
-// make a long s (U+017F) an s.
-func equalFold(s, want string) bool {
-	if len(s) != len(want) {
-		return false
-	}
-	for i := range len(s) {
-		if lower(s[i]) != lower(want[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
+	return s == want || fold && domains.EqualFold(s, want)
 }
 
 func hasPrefix(s, prefix string, fold bool) bool {
@@ -117,13 +100,8 @@ func hasPrefix(s, prefix string, fold bool) bool {
 }
 
 func contains(s, want string, fold bool) bool {
-	if !fold {
-		return strings.Contains(s, want)
+	if fold {
+		s, want = domains.Lower(s), domains.Lower(want)
 	}
-	for i := 0; i+len(want) <= len(s); i++ {
-		if equalFold(s[i:i+len(want)], want) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(s, want)
 }
