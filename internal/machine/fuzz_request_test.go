@@ -198,7 +198,7 @@ func (sub *simType) add(now time.Time, name string) {
 	if _, again := sub.since[name]; !again {
 		sub.since[name] = now
 		if all, ok := sub.since[star]; ok && encloses(star, name) {
-			sub.since[name] = all
+			sub.since[name] = all // with everything
 		}
 	}
 }

@@ -132,7 +132,8 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
-	// In state of the world it may be the type's alone, since responses leave out what is unchanged.
+	// In state of the world the type may have been accepted in a later version than the resource, which responses leave
+	// out where it is unchanged.
 	accepted := version == sub.version || !resp.link.stream.Delta && version == resp.link.version
 	// DELTA-12, TTL-3: only at the accepted version.
 	return sub.held() && !sub.foreign() && version != "" && accepted && resp.link.cache.typ.URL != virtualHost

@@ -32,7 +32,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	// LKG-5: what a complete state lacks is forgotten.
 	m.forgetUnseenStored(l)
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
-		return // nothing is missing in what a server has not said, or is asked for everything on a stream that is to come
+		return // nothing is missing while the server has not spoken, or the wildcard waits for a stream of its own
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed = nil
