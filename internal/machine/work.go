@@ -116,8 +116,8 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 		if entry.HasBody {
 			sub.keepAttributes(entry.Attributes)
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, sub.given().shared))
-			m.confirm(sub, resp.entryVersion(entry))
 		}
+		m.confirm(sub, resp.entryVersion(entry))
 		// TTL-3: a heartbeat sets the time anew.
 		m.renewTTL(now, sub, entry)
 	}
