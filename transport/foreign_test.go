@@ -35,6 +35,8 @@ func TestServersWithoutGRPC(t *testing.T) {
 		{"a REST server", answerBody("application/json", `{"resources":[{"private_key":"`+secret+`"}]}`), `unexpected content-type "application/json"`},
 		{"a page", answerBody("text/html", "<p>"+secret), `unexpected content-type "text/html"`},
 		{"a plain text", answerBody("text/plain", "no healthy upstream"), "no healthy upstream"},
+		{"JSON as a plain text", answerBody("text/plain; charset=utf-8", `{"private_key":"`+secret+`"}`), `unexpected content-type "text/plain`},
+		{"YAML as a plain text", answerBody("text/plain", "private_key:\n  inline_string: "+secret), `unexpected content-type "text/plain"`},
 		{"a long content type", answerBody(long, secret), "unexpected content-type"},
 		{"a long text of a page", answerBody("text/html", long+secret), `unexpected content-type "text/html"`},
 		{"a long header", headed(200, "X-Long", long+secret), "unexpected"},

@@ -26,16 +26,25 @@ func (e *pollError) Error() string {
 
 func (e *pollError) Unwrap() error { return e.err }
 
-// statusError is an answer with neither 200 nor 304. Of the body a plain text is told, as gRPC
-// tells a status message; what has another type may be anything.
+// statusError is an answer with neither 200 nor 304. The body is told if it is a plain sentence.
 type statusError struct{ answer }
 
 func (e *statusError) Error() string {
 	text := fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
-	if typ, _, _ := mime.ParseMediaType(e.typ); typ == "text/plain" && len(e.body) > 0 {
-		text += ": " + excerpt(e.body)
+	if said := excerpt(e.body); isSentence(e.typ, said, e.body) {
+		text += ": " + said
 	}
 	return text
+}
+
+// isSentence says that a body may be told, of which an excerpt is given: a plain text, as gRPC tells a status message. What
+// has another type may be anything, and so may what has more than a line, or brackets and quotes: some servers
+// give resources no type, so that package http calls them a plain text.
+func isSentence[T string | []byte](contentType, excerpt string, body T) bool {
+	typ, _, _ := mime.ParseMediaType(contentType)
+	// H-3: it may be a resource.
+	return typ == "text/plain" && excerpt != "" && !strings.ContainsAny(excerpt, "{}[]<>\"") &&
+		!strings.Contains(strings.TrimSpace(string(body)), "\n")
 }
 
 // dialError is why there is no connection. Its text is of this side.

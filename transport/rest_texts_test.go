@@ -34,6 +34,8 @@ func TestRESTErrorsAreShort(t *testing.T) {
 		{"a Location that is not a URL", headed(307, "Location", "http://%zz/"+secret), "its Location is not a URL"},
 		{"a Location without a scheme", headed(308, "Location", ":"+secret), "its Location is not a URL"},
 		{"text", answerStatus(500), "500 Internal Server Error"},
+		{"JSON without a type", untyped(`{"resources":[{"private_key":"` + secret + `"}]}`), "500 Internal Server Error"},
+		{"YAML without a type", untyped("private_key:\n  inline_string: " + secret), "500 Internal Server Error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,5 +53,13 @@ func TestRESTErrorsAreShort(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// untyped fails with a body of which package http says that it is a plain text.
+func untyped(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(body))
 	}
 }

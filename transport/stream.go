@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -124,12 +125,16 @@ func shortStatus(err error) error {
 }
 
 // withoutBody is the message of a status without the body of an answer that is not gRPC's, which
-// may hold resources. As of a poll, a plain text is told.
+// may hold resources. As of a poll, a plain sentence is told.
 func withoutBody(text string) string {
 	const unexpected = `received unexpected content-type "`
-	head, _, quoted := strings.Cut(text, "\ndata: ")
+	head, body, quoted := strings.Cut(text, "\ndata: ")
 	_, typ, found := strings.Cut(head, unexpected)
-	if !quoted || !found || strings.HasPrefix(typ, "text/plain") {
+	if !quoted || !found {
+		return text
+	}
+	typ, _, _ = strings.Cut(typ, `"`)
+	if said, err := strconv.Unquote(body); err == nil && isSentence(typ, excerpt(said), said) {
 		return text
 	}
 	// H-3: gRPC quotes up to a kilobyte.
