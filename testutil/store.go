@@ -71,7 +71,7 @@ func (s *Store) Hold(on bool) {
 	defer s.mu.Unlock()
 	s.held = on
 	for _, x := range s.sessions {
-		x.poke()
+		x.news.happened()
 	}
 }
 

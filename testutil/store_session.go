@@ -16,9 +16,9 @@ import (
 type session struct {
 	store     *Store
 	stream    *Stream
-	typeURL   string        // empty if aggregated
-	wake      chan struct{} // holds a token while there may be something to send
-	interests []*interest   // in the order in which they were first subscribed to
+	typeURL   string      // empty if aggregated
+	news      change      // there may be something to send
+	interests []*interest // in the order in which they were first subscribed to
 	nonces    int
 	sending   bool // a response is on its way and not counted
 }
@@ -29,7 +29,7 @@ func (s *Store) opened(st *Stream) {
 		st.End(status.Errorf(codes.Unimplemented, "no method %s", st.Method))
 		return
 	}
-	x := &session{store: s, stream: st, typeURL: url, wake: make(chan struct{}, 1)}
+	x := &session{store: s, stream: st, typeURL: url}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions[st] = x
@@ -62,7 +62,7 @@ func (s *Store) heard(st *Stream, r *Request) {
 		return
 	}
 	i.request(r)
-	x.poke()
+	x.news.happened()
 }
 
 // interestOf gives the interest of a request's type; the caller holds mu.
@@ -97,31 +97,17 @@ func (x *session) interestIn(url string) *interest {
 	return nil
 }
 
-// poke tells the writer that something may be owed.
-func (x *session) poke() {
-	select {
-	case x.wake <- struct{}{}:
-	default:
-	}
-}
-
 // write sends what is owed until the stream is over. It alone waits for a client that does
 // not read.
 func (x *session) write() {
 	defer x.store.ended(x.stream)
-	for {
-		select {
-		case <-x.wake:
-		case <-x.stream.Done():
+	var m proto.Message
+	for x.news.await(x.stream.ctx, nil, func() bool { m = x.next(); return m != nil }) == nil {
+		if x.stream.Send(m) != nil {
+			<-x.stream.Done() // soon, if it is not over yet
 			return
 		}
-		for m := x.next(); m != nil; m = x.next() {
-			if x.stream.Send(m) != nil {
-				<-x.stream.Done() // soon, if it is not over yet
-				return
-			}
-			x.sent()
-		}
+		x.sent()
 	}
 }
 
@@ -186,7 +172,7 @@ func (s *Store) touch(typeURL string) {
 	for _, x := range s.sessions {
 		if i := x.interestIn(typeURL); i != nil {
 			i.changed = true
-			x.poke()
+			x.news.happened()
 		}
 	}
 	s.counts.happened()
