@@ -2,7 +2,6 @@ package testutil
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -18,37 +17,25 @@ type interest struct {
 	delta      bool
 	begun      bool                // delta: there was a request. State of the world: one had names
 	subscribed map[string]label    // names, globs and "*", by their keys
-	known      map[string]holding  // what there is as the client knows it, and what it is to be told anew
+	known      map[string]*item    // what there is to the client's knowledge; only a label if it does not have the resource
+	anew       map[string]struct{} // names and collections of which everything is told, also what the client has
 	changed    bool                // there may be a difference
 	answer     bool                // a response is owed even if there is nothing to put in
 	open       map[string]struct{} // nonces of the responses that are not answered yet
 	nonce      string              // of the newest response; empty before the first
 }
 
-// holding is a name that there is to the client's knowledge.
-type holding struct {
-	label
-	item *item // that the client has; nil if it is to be told anew
-}
-
 func newInterest(typeURL string, h *shelf, delta bool) *interest {
 	return &interest{
-		typeURL: typeURL, shelf: h, delta: delta,
-		subscribed: make(map[string]label), known: make(map[string]holding), open: make(map[string]struct{}),
+		typeURL: typeURL, shelf: h, delta: delta, subscribed: make(map[string]label),
+		known: make(map[string]*item), anew: make(map[string]struct{}), open: make(map[string]struct{}),
 	}
 }
 
-// covers says whether a name is subscribed to, by itself or by a collection.
-func (i *interest) covers(l label) bool {
-	_, named := i.subscribed[l.key]
-	_, member := i.subscribed[l.glob]
-	return named || member && l.glob != ""
-}
-
-// wants says whether an item is subscribed to, by any of its names.
-func (i *interest) wants(it *item) bool {
-	return i.covers(it.label) || slices.ContainsFunc(it.aliases, func(l label) bool {
-		_, ok := i.subscribed[l.key]
+// hasAny says whether a map has any of the keys.
+func hasAny[V any](m map[string]V, keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		_, ok := m[key]
 		return ok
 	})
 }
@@ -56,7 +43,7 @@ func (i *interest) wants(it *item) bool {
 // wanted are all items that are subscribed to, in the order of their names.
 func (i *interest) wanted() (items []*item) {
 	for _, it := range i.shelf.items {
-		if i.wants(it) {
+		if hasAny(i.subscribed, it.keys) {
 			items = append(items, it)
 		}
 	}
@@ -64,33 +51,17 @@ func (i *interest) wanted() (items []*item) {
 	return items
 }
 
-// tell has a name told anew: what there is, or that there is nothing.
+// tell has a name or a collection told anew: what there is, or that there is nothing.
 func (i *interest) tell(l label) {
-	i.known[l.key] = holding{label: l}
+	i.known[l.key] = &item{label: l}
+	i.anew[l.key] = struct{}{}
 	i.changed = true
 }
 
-// subscribe begins an interest in a name or a collection. What there is of it is told anew, if the client
-// cannot have said what it holds.
-func (i *interest) subscribe(l label, anew bool) {
+func (i *interest) subscribe(l label) {
 	i.subscribed[l.key] = l
-	i.changed = true
-	if i.answer = i.answer || l.many; l.key != wildcard {
-		i.tell(l)
-	}
-	if !anew {
-		return
-	}
-	if it := i.shelf.find(l.key); it != nil {
-		i.tell(it.label)
-	}
-	if l.many {
-		for _, it := range i.shelf.items {
-			if it.glob == l.key {
-				i.tell(it.label)
-			}
-		}
-	}
+	i.answer = i.answer || l.many
+	i.tell(l)
 }
 
 // unsettled says whether something is to be sent or answered. A client need not answer for a
@@ -128,15 +99,14 @@ func (i *interest) requestSotW(nonce string, names []label) {
 		if _, ok := before[l.key]; ok {
 			i.subscribed[l.key] = l
 		} else {
-			i.subscribe(l, true)
+			i.subscribe(l)
 		}
 	}
-	i.forget()
 }
 
 // requestDelta acts on a request whatever the nonce, as the protocol demands of incremental
-// streams. Only the first request may bring versions, and mean "*" by naming nothing. What it
-// brings and does not subscribe to is forgotten.
+// streams. Only the first request may bring versions, of what is not told anew then, and mean "*" by
+// naming nothing.
 func (i *interest) requestDelta(r *Request, names []label) {
 	delete(i.open, r.Nonce())
 	dropped := newLabels(r.Unsubscribed())
@@ -145,27 +115,22 @@ func (i *interest) requestDelta(r *Request, names []label) {
 		names = []label{newLabel(wildcard)}
 	}
 	for _, l := range names {
-		i.subscribe(l, !first)
+		i.subscribe(l)
 	}
 	for _, l := range dropped {
 		i.unsubscribe(l)
 	}
-	if len(dropped) > 0 {
-		i.forget()
-	}
 	if !first {
 		return
 	}
+	clear(i.anew)
 	for name, version := range r.Delta.GetInitialResourceVersions() {
 		l := newLabel(name)
-		it := i.shelf.find(l.key)
-		if !i.covers(l) && (it == nil || !i.wants(it)) {
-			continue
+		if it := i.shelf.items[l.key]; it != nil && it.full.GetVersion() == version {
+			i.known[l.key] = it
+		} else {
+			i.known[l.key] = &item{label: l}
 		}
-		if it != nil && it.full.GetVersion() != version {
-			it = nil
-		}
-		i.known[l.key] = holding{l, it}
 	}
 }
 
@@ -177,52 +142,41 @@ func (i *interest) unsubscribe(l label) {
 		return
 	}
 	delete(i.subscribed, l.key)
-	if it := i.shelf.find(l.key); it != nil && i.wants(it) {
-		i.tell(it.label)
-	} else if i.covers(l) {
+	if !l.many {
 		i.tell(l)
 	}
 }
 
-// forget drops what nothing covers any more.
-func (i *interest) forget() {
-	maps.DeleteFunc(i.known, func(_ string, h holding) bool {
-		return !i.covers(h.label) && (h.item == nil || !i.wants(h.item))
-	})
-}
-
-// difference is what the client does not know: the items that it has not, and the names that are gone. It
-// is told of them now.
+// difference is what the client does not know: the items that it has not, and the names that are gone of
+// what it subscribes to. It is told of them now.
 func (i *interest) difference() (due []*item, gone []string) {
-	there := make(map[string]bool)
+	there := make(map[string]*item)
 	for _, it := range i.wanted() {
-		for _, l := range it.keys() {
-			there[l.key] = true
-		}
-		there[it.glob] = true
-		if has := i.known[it.key].item; has == nil || !has.sameAs(it) {
+		has := i.known[it.key]
+		if has == nil || !has.sameAs(it) || hasAny(i.anew, it.keys) {
+			has = it
 			due = append(due, it)
-			i.known[it.key] = holding{it.label, it}
+		}
+		there[it.key] = has
+		for _, key := range it.keys {
+			if l, ok := i.subscribed[key]; ok && there[key] == nil {
+				there[key] = &item{label: l} // an alias or a collection, which may go again
+			}
 		}
 	}
-	for key, h := range i.known {
+	for key, it := range i.known {
 		l, subscribed := i.subscribed[key]
 		switch {
-		case there[key]:
-			continue
+		case there[key] != nil, key == wildcard, !hasAny(i.subscribed, it.keys):
 		case subscribed:
 			gone = append(gone, l.text)
 		case i.shelf.items[key] == nil: // else it was subscribed to by an alias that it has no more
-			gone = append(gone, h.text)
+			gone = append(gone, it.text)
 		}
-		delete(i.known, key)
 	}
 	slices.Sort(gone)
-	for key, l := range i.subscribed {
-		if _, ok := i.known[key]; !ok && there[key] && key != wildcard {
-			i.known[key] = holding{label: l} // an alias or a glob, which may go again
-		}
-	}
+	i.known = there
+	clear(i.anew)
 	return due, gone
 }
 

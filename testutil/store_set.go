@@ -44,8 +44,7 @@ type ListEntry struct {
 // its structured name, be its payload of that type or not, or else that of its payload.
 // Aliases, the TTL, cache control and metadata are served as they are; there are no
 // heartbeats. A version that is left empty is made from the content. A resource is sent again
-// when its version or its aliases change. The resources are copied, the bytes of their
-// payloads are not.
+// when its version or its aliases change. The resources are copied.
 //
 // The error is [ErrBadResource], of a resource without a name or payload or with a
 // malformed name or a glob; nothing is changed then.
@@ -62,13 +61,10 @@ func (s *Store) Set(resources ...*discoveryv3.Resource) error {
 	defer s.mu.Unlock()
 	for url, rs := range byType {
 		h := s.shelf(url)
-		changed := false
 		for _, r := range rs {
-			changed = h.put(newItem(h.kind, r)) || changed
+			h.put(newItem(h.kind, r))
 		}
-		if changed {
-			s.touch(url)
-		}
+		s.touch(url)
 	}
 	return nil
 }
@@ -76,17 +72,13 @@ func (s *Store) Set(resources ...*discoveryv3.Resource) error {
 // Remove removes resources of a type by their names, in one change. Names that do not exist
 // are passed over.
 func (s *Store) Remove(typeURL string, names ...string) {
-	labels := newLabels(names)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.shelf(typeURL)
-	changed := false
-	for _, l := range labels {
-		changed = h.drop(l.key) || changed
+	for _, l := range newLabels(names) {
+		h.drop(l.key)
 	}
-	if changed {
-		s.touch(typeURL)
-	}
+	s.touch(typeURL)
 }
 
 // Redirect serves an xds.core.v3.ResourceLocator under a structured name, which sends
@@ -94,10 +86,13 @@ func (s *Store) Remove(typeURL string, names ...string) {
 // [ErrBadResource], or the *xdstp.Error of the URL.
 func (s *Store) Redirect(name, url string) error {
 	l, err := locatorOf(url)
+	if err == nil && !xdstp.IsXDSTP(name) {
+		err = fmt.Errorf("%w: not a structured name", ErrBadResource)
+	}
 	if err != nil {
 		return fmt.Errorf("redirect %q: %w", name, err)
 	}
-	return s.setStructured(name, toAny(l))
+	return s.Set(Wrapped(name, "", l))
 }
 
 // List serves a list collection under a structured name whose type is that of the members
@@ -117,15 +112,7 @@ func (s *Store) List(name string, entries ...ListEntry) error {
 		}
 		list.Entries = append(list.Entries, m)
 	}
-	return s.setStructured(name, &anypb.Any{TypeUrl: resource.TypePrefix + n.Type, Value: toAny(list).GetValue()})
-}
-
-// setStructured sets a resource whose payload does not tell its type.
-func (s *Store) setStructured(name string, payload *anypb.Any) error {
-	if !xdstp.IsXDSTP(name) {
-		return fmt.Errorf("set %q: %w: not a structured name", name, ErrBadResource)
-	}
-	return s.Set(Wrapped(name, "", payload))
+	return s.Set(Wrapped(name, "", &anypb.Any{TypeUrl: resource.TypePrefix + n.Type, Value: toAny(list).GetValue()}))
 }
 
 // shelf gives the shelf of a type; the caller holds mu.
@@ -159,18 +146,9 @@ func typeOf(r *discoveryv3.Resource) (string, error) {
 	return resource.TypePrefix + n.Type, nil
 }
 
-// versioned copies a resource, but not its payload, and sees that it has a version.
+// versioned copies a resource, and sees that it has a version.
 func versioned(r *discoveryv3.Resource) *discoveryv3.Resource {
-	payload := &anypb.Any{TypeUrl: r.GetResource().GetTypeUrl(), Value: r.GetResource().GetValue()}
-	out := &discoveryv3.Resource{
-		Name:         r.GetName(),
-		Aliases:      append([]string(nil), r.GetAliases()...),
-		Version:      r.GetVersion(),
-		Resource:     payload,
-		Ttl:          proto.CloneOf(r.GetTtl()),
-		CacheControl: proto.CloneOf(r.GetCacheControl()),
-		Metadata:     proto.CloneOf(r.GetMetadata()),
-	}
+	out := proto.CloneOf(r)
 	if out.Version == "" {
 		out.Version = contentVersion(out)
 	}
