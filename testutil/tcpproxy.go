@@ -104,7 +104,7 @@ func (p *TCPProxy) Blackhole(on bool) {
 		return
 	}
 	for c := range p.conns {
-		c.silence()
+		c.silent.Store(true)
 	}
 }
 
@@ -133,16 +133,16 @@ func (p *TCPProxy) Refuse(on bool) error {
 
 // Cut ends all connections in the orderly way (FIN), with what is still on its way lost.
 // New ones are accepted.
-func (p *TCPProxy) Cut() { p.end(false) }
+func (p *TCPProxy) Cut() { p.end(nil) }
 
 // Reset ends all connections as a crashed peer does (RST). New ones are accepted.
-func (p *TCPProxy) Reset() { p.end(true) }
+func (p *TCPProxy) Reset() { p.end(errReset) }
 
-func (p *TCPProxy) end(reset bool) {
+func (p *TCPProxy) end(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		c.close(reset)
+		c.end(cause)
 		delete(p.conns, c)
 	}
 }
@@ -164,7 +164,7 @@ func (p *TCPProxy) Close() {
 		p.listener = nil
 	}
 	p.mu.Unlock()
-	p.end(false)
+	p.Cut()
 	p.wg.Wait()
 	for _, end := range p.anchor {
 		end.Close()
@@ -197,7 +197,7 @@ func (p *TCPProxy) add(client net.Conn) {
 	}
 	c := newProxyConn(client, &p.delay)
 	if p.blackhole {
-		c.silence()
+		c.silent.Store(true)
 	}
 	p.conns[c] = struct{}{}
 	target := p.target

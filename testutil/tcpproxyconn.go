@@ -11,55 +11,53 @@ import (
 	"time"
 )
 
-// proxyConn is one client's connection through a [TCPProxy] and, unless the network was
-// silent from its start, the proxy's own to the target.
+// errReset is the cause of the end of a connection that ends as that of a crashed peer does.
+var errReset = errors.New("connection is reset")
+
+// proxyConn is one client's connection through a [TCPProxy].
 type proxyConn struct {
 	client net.Conn
-	silent atomic.Bool     // what is read is dropped, from now on
-	delay  *atomic.Int64   // of the proxy
-	ctx    context.Context // done when the connection is to end
-	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	server net.Conn // nil before it is dialled
+	silent atomic.Bool             // what is read is dropped, from now on
+	delay  *atomic.Int64           // of the proxy
+	ctx    context.Context         // done when the connection is to end
+	end    context.CancelCauseFunc // with errReset for an RST
 }
 
 func newProxyConn(client net.Conn, delay *atomic.Int64) *proxyConn {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &proxyConn{client: client, delay: delay, ctx: ctx, cancel: cancel}
+	c := &proxyConn{client: client, delay: delay}
+	c.ctx, c.end = context.WithCancelCause(context.Background())
+	return c
 }
 
-func (c *proxyConn) silence() { c.silent.Store(true) }
-
 // run forwards in both directions until both sides have ended, one has failed, or the
-// connection is closed.
+// connection is to end, and closes both. One that was silent from its start goes nowhere.
 func (c *proxyConn) run(target string) {
-	defer c.close(false)
+	var closing, forwarding sync.WaitGroup
+	defer closing.Wait()
+	defer c.end(nil)
+	closing.Go(func() { c.closeAtEnd(c.client) })
 	if c.silent.Load() {
-		c.drain(c.client)
+		c.forward(nil, c.client)
 		return
 	}
 	server, err := new(net.Dialer).DialContext(c.ctx, "tcp", target)
-	if err != nil || !c.join(server) {
-		c.close(true) // as near as a proxy comes to a refused connection
+	if err != nil {
+		c.end(errReset) // as near as a proxy comes to a refused connection
 		return
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() { c.forward(server, c.client) })
-	wg.Go(func() { c.forward(c.client, server) })
-	wg.Wait()
+	closing.Go(func() { c.closeAtEnd(server) })
+	forwarding.Go(func() { c.forward(server, c.client) })
+	forwarding.Go(func() { c.forward(c.client, server) })
+	forwarding.Wait()
 }
 
-// join takes the connection to the target, unless the connection has ended.
-func (c *proxyConn) join(server net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		server.Close()
-		return false
+// closeAtEnd closes one side when the connection is to end.
+func (c *proxyConn) closeAtEnd(side net.Conn) {
+	<-c.ctx.Done()
+	if tcp, ok := side.(*net.TCPConn); ok && context.Cause(c.ctx) == errReset {
+		tcp.SetLinger(0)
 	}
-	c.server = server
-	return true
+	side.Close()
 }
 
 // piece is some of what one side said, or without bytes its end.
@@ -79,12 +77,14 @@ func (c *proxyConn) forward(dst, src net.Conn) {
 	wg.Go(func() { c.pass(dst, pieces) })
 	for buf := make([]byte, 32<<10); ; {
 		n, err := src.Read(buf)
-		switch {
-		case c.silent.Load():
-			c.drain(src)
+		switch silent := c.silent.Load(); {
+		case silent && err == nil:
+			continue
+		case silent:
+			<-c.ctx.Done() // the end is not passed on either
 			return
 		case err != nil && !errors.Is(err, io.EOF): // a reset, which does not wait for its turn
-			c.close(true)
+			c.end(errReset)
 			return
 		}
 		pieces <- piece{bytes.Clone(buf[:n]), time.Now().Add(time.Duration(c.delay.Load()))}
@@ -107,34 +107,8 @@ func (c *proxyConn) pass(dst net.Conn, pieces <-chan piece) {
 			dst.(interface{ CloseWrite() error }).CloseWrite()
 		default:
 			if _, err := dst.Write(p.bytes); err != nil {
-				c.close(false)
+				c.end(nil)
 			}
 		}
-	}
-}
-
-// drain drops what src says, and its end, until the connection is closed.
-func (c *proxyConn) drain(src net.Conn) {
-	for buf := make([]byte, 32<<10); ; {
-		if _, err := src.Read(buf); err != nil {
-			<-c.ctx.Done()
-			return
-		}
-	}
-}
-
-// close ends both sides; reset makes that an RST. Later calls do nothing. Safe for concurrent use.
-func (c *proxyConn) close(reset bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cancel()
-	for _, side := range []net.Conn{c.client, c.server} {
-		if side == nil {
-			continue
-		}
-		if tcp, ok := side.(*net.TCPConn); ok && reset {
-			tcp.SetLinger(0)
-		}
-		side.Close()
 	}
 }
