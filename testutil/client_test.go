@@ -140,7 +140,7 @@ func clusterRequest(names ...string) *discoveryv3.DiscoveryRequest {
 func noLeak(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		left := stacks("testutil.(*Server)", "testutil.(*generation)", "testutil.(*Stream)", "testutil.(*session)", "handover.(*Listener)")
+		left := stacks("testutil.(*Server)", "testutil.(*Stream)", "testutil.(*session)", "handover.(*Listener)")
 		if len(left) == 0 {
 			return
 		}

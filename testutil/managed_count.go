@@ -47,7 +47,7 @@ func (c *counter) read() Counters {
 
 // until waits until ok, which it calls at first and after each change.
 func (c *counter) until(ctx context.Context, ok func(Counters) bool) (now Counters, err error) {
-	err = c.await(ctx, nil, func() bool {
+	err = c.await(ctx, context.Background(), func() bool {
 		now = c.read()
 		return ok(now)
 	})

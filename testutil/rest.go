@@ -156,7 +156,7 @@ func (s *RESTServer) Polls() int { return len(s.polls.all()) }
 // Next waits for the next poll that was not taken yet and returns it, without waiting for its
 // answer. The error is that of ctx.
 func (s *RESTServer) Next(ctx context.Context) (*RESTPoll, error) {
-	p, err := s.polls.next(ctx, nil)
+	p, err := s.polls.next(ctx, context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("no poll came: %w", err)
 	}

@@ -36,7 +36,7 @@ func (s *RESTServer) reply(w http.ResponseWriter, r *http.Request, p *RESTPoll) 
 	defer cancel()
 	var resp *discoveryv3.DiscoveryResponse
 	code := http.StatusNotModified
-	_ = s.news.await(ctx, nil, func() bool { // an error is that there was no news
+	_ = s.news.await(ctx, context.Background(), func() bool { // an error is that there was no news
 		resp, code = s.look(p)
 		return code != http.StatusNotModified
 	})

@@ -39,10 +39,10 @@ type Server struct {
 	streams  feed[*Stream]
 	requests feed[*Request]
 
-	ctx       context.Context // done when the server is closed
-	cancel    context.CancelFunc
-	accepting sync.WaitGroup // the acceptor
-	wg        sync.WaitGroup // admissions, generations, readers
+	ctx       context.Context         // done when the server is closed
+	cancel    context.CancelCauseFunc // with ErrServerClosed
+	accepting sync.WaitGroup          // the acceptor
+	wg        sync.WaitGroup          // admissions, generations, readers
 
 	mu      sync.Mutex
 	opened  int  // streams so far
@@ -124,7 +124,7 @@ func ListenServer(addr string, opts ...Option) (*Server, error) {
 
 func startServer(lis net.Listener, target string, opts []Option) *Server {
 	s := &Server{name: "scripted", lis: lis, target: target, conns: make(map[*serverConn]struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	for _, o := range opts {
 		o(s)
 	}
@@ -166,10 +166,7 @@ func InMemory(servers ...*Server) grpc.DialOption {
 // Accept waits for the next stream that was not taken yet. Its errors are those of ctx,
 // and [ErrServerClosed].
 func (s *Server) Accept(ctx context.Context) (*Stream, error) {
-	st, err := s.streams.next(ctx, s.ctx.Done())
-	if errors.Is(err, errOver) {
-		err = ErrServerClosed
-	}
+	st, err := s.streams.next(ctx, s.ctx)
 	if err != nil {
 		return nil, fmt.Errorf("accept a stream: %w", err)
 	}
@@ -191,7 +188,7 @@ func (s *Server) Close() {
 	// for those in their handshake too.
 	s.DropConnections()
 	s.mu.Lock() // not while GoAway begins a generation
-	s.cancel()
+	s.cancel(ErrServerClosed)
 	s.mu.Unlock()
 	s.wg.Wait()
 }

@@ -34,13 +34,11 @@ func (c *serverConn) Close() error {
 	return c.Conn.Close()
 }
 
-// cut closes the connection; over TCP with a reset, and without sending what is queued.
-func (c *serverConn) cut() {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		// A connection that is already gone needs no reset.
-		_ = tcp.SetLinger(0)
+// resetAtClose makes the close of a connection over TCP a reset, without sending what is queued.
+func resetAtClose(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // a connection that is already gone needs no reset
 	}
-	c.Close()
 }
 
 // SetRefuse makes the server refuse new connections, or take them again. In memory the
@@ -69,7 +67,8 @@ func (s *Server) DropConnections() {
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
-		c.cut()
+		resetAtClose(c.Conn)
+		c.Close()
 	}
 }
 
@@ -89,14 +88,11 @@ func (s *Server) GoAway() {
 
 func (s *Server) newGeneration() *generation {
 	g := &generation{grpc: s.newGRPC(), lis: handover.Listen(s.lis.Addr())}
-	s.wg.Go(func() { g.serve(s.ctx) })
+	s.wg.Go(func() {
+		defer context.AfterFunc(s.ctx, g.grpc.Stop)()
+		_ = g.grpc.Serve(g.lis) // until all connections have ended that were sent GOAWAY, or the server is closed
+	})
 	return g
-}
-
-// serve lives until all connections have ended that were sent GOAWAY, or ctx is done.
-func (g *generation) serve(ctx context.Context) {
-	defer context.AfterFunc(ctx, g.grpc.Stop)()
-	_ = g.grpc.Serve(g.lis) // the listener fails only by being closed
 }
 
 // dial makes a connection in memory.
@@ -138,16 +134,13 @@ func (s *Server) admit(conn net.Conn) {
 // enter waits while connections are on hold and says whether one may come in.
 func (s *Server) enter(ctx context.Context) error {
 	refused := false
-	err := s.admitting.await(ctx, s.ctx.Done(), func() bool {
+	err := s.admitting.await(ctx, s.ctx, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		refused = s.refuse
 		return refused || !s.hold
 	})
-	switch {
-	case errors.Is(err, errOver):
-		return ErrServerClosed
-	case err == nil && refused:
+	if err == nil && refused {
 		return errRefused
 	}
 	return err

@@ -250,7 +250,7 @@ func TestGoAwayInABubble(t *testing.T) {
 			ended(t, err, codes.OK)
 			synctest.Wait()
 		}
-		if n := len(stacks("testutil.(*generation)")); n != 1 {
+		if n := len(stacks("testutil.(*Server).newGeneration")); n != 1 {
 			t.Errorf("%d generations are kept, want 1", n)
 		}
 	})

@@ -2,7 +2,6 @@ package testutil
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 )
@@ -34,11 +33,9 @@ func (c *change) coming() <-chan struct{} {
 	return c.next
 }
 
-// errOver is the error of a wait for what comes no more.
-var errOver = errors.New("nothing more will come")
-
-// await waits until ok, which it calls at first, after each change, and once more when over is closed.
-func (c *change) await(ctx context.Context, over <-chan struct{}, ok func() bool) error {
+// await waits until ok, which it calls at first, after each change, and once more when life is done, after
+// which there are no changes. Its errors are those of ctx, and the cause of the end of life.
+func (c *change) await(ctx, life context.Context, ok func() bool) error {
 	for {
 		next := c.coming()
 		if ok() {
@@ -46,11 +43,11 @@ func (c *change) await(ctx context.Context, over <-chan struct{}, ok func() bool
 		}
 		select {
 		case <-next:
-		case <-over:
+		case <-life.Done():
 			if ok() {
 				return nil
 			}
-			return errOver
+			return context.Cause(life)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -78,9 +75,9 @@ func (f *feed[T]) all() []T {
 	return slices.Clone(f.items)
 }
 
-// next waits for an item. What came before over was closed is still given.
-func (f *feed[T]) next(ctx context.Context, over <-chan struct{}) (item T, err error) {
-	err = f.grown.await(ctx, over, func() bool {
+// next waits for an item. What came before life was done is still given.
+func (f *feed[T]) next(ctx, life context.Context) (item T, err error) {
+	err = f.grown.await(ctx, life, func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.taken == len(f.items) {

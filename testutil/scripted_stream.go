@@ -63,8 +63,8 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 // Next waits for the next request that was not taken yet. Its errors are those of ctx
 // and, after the last request, [ErrStreamOver].
 func (st *Stream) Next(ctx context.Context) (*Request, error) {
-	r, err := st.requests.next(ctx, st.Done())
-	if errors.Is(err, errOver) {
+	r, err := st.requests.next(ctx, st.ctx)
+	if err != nil && st.isOver() {
 		err = st.overError()
 	}
 	if err != nil {
@@ -177,6 +177,6 @@ func (st *Stream) read() {
 
 // pass waits while reading is stopped, and says whether the stream goes on.
 func (st *Stream) pass() bool {
-	err := st.resumed.await(st.ctx, nil, func() bool { return !st.stopped.Load() })
+	err := st.resumed.await(st.ctx, context.Background(), func() bool { return !st.stopped.Load() })
 	return err == nil && !st.isOver()
 }

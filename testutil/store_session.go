@@ -102,7 +102,7 @@ func (x *session) interestIn(url string) *interest {
 func (x *session) write() {
 	defer x.store.ended(x.stream)
 	var m proto.Message
-	for x.news.await(x.stream.ctx, nil, func() bool { m = x.next(); return m != nil }) == nil {
+	for x.news.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
 		if x.stream.Send(m) != nil {
 			<-x.stream.Done() // soon, if it is not over yet
 			return

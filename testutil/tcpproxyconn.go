@@ -54,8 +54,8 @@ func (c *proxyConn) run(target string) {
 // closeAtEnd closes one side when the connection is to end.
 func (c *proxyConn) closeAtEnd(side net.Conn) {
 	<-c.ctx.Done()
-	if tcp, ok := side.(*net.TCPConn); ok && context.Cause(c.ctx) == errReset {
-		tcp.SetLinger(0)
+	if context.Cause(c.ctx) == errReset {
+		resetAtClose(side)
 	}
 	side.Close()
 }
