@@ -45,11 +45,8 @@ func StartCollectionServer(tb testing.TB, opts ...Option) *CollectionServer {
 // names, and for structured names of the given authorities, of which "" is one. Delta
 // chooses the variant. The caller may change it.
 func (s *CollectionServer) Bootstrap(delta bool, authorities ...string) *bootstrap.Config {
-	server := bootstrap.ManagementServer{URI: s.addr, ChannelCreds: bootstrap.Insecure(), Delta: delta}
-	c := &bootstrap.Config{
-		Servers:     []bootstrap.ManagementServer{server},
-		Authorities: make(map[string]bootstrap.Authority, len(authorities)),
-	}
+	c := bootstrapOf(s.addr, bootstrap.Insecure())
+	c.Servers[0].Delta = delta
 	for _, a := range authorities {
 		c.Authorities[a] = bootstrap.Authority{}
 	}

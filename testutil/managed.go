@@ -96,7 +96,7 @@ func StartManagementServer(tb testing.TB, cfg ManagementConfig) *ManagementServe
 func (m *ManagementServer) Set(version string, resources ...proto.Message) error {
 	snapshot, err := newSnapshot(version, resources)
 	if err != nil {
-		return fmt.Errorf("snapshot %q: %w", version, err)
+		return err
 	}
 	m.setting.Lock()
 	defer m.setting.Unlock()

@@ -28,22 +28,19 @@ var ErrUnsupportedType = errors.New("type is not supported by the snapshot cache
 // newSnapshot sorts resources by type. Every type gets the version, so that the last
 // resource of a type can go.
 func newSnapshot(version string, resources []proto.Message) (*cache.Snapshot, error) {
-	byType := make(map[resourcev3.Type][]types.Resource)
-	for t := range types.UnknownType {
-		url, err := cache.GetResponseTypeURL(t)
-		if err != nil {
-			return nil, err
-		}
-		byType[url] = nil
+	s := new(cache.Snapshot)
+	for t := range s.Resources {
+		s.Resources[t] = cache.NewResources(version, nil)
 	}
 	for _, r := range resources {
 		url := resource.TypePrefix + string(r.ProtoReflect().Descriptor().FullName())
-		if _, ok := byType[url]; !ok {
-			return nil, fmt.Errorf("%s: %w", url, ErrUnsupportedType)
+		t := cache.GetResponseType(url)
+		if t == types.UnknownType {
+			return nil, fmt.Errorf("snapshot %q: %s: %w", version, url, ErrUnsupportedType)
 		}
-		byType[url] = append(byType[url], r)
+		s.Resources[t].Items[cache.GetResourceName(r)] = types.ResourceWithTTL{Resource: r}
 	}
-	return cache.NewSnapshot(version, byType)
+	return s, nil
 }
 
 type (

@@ -15,6 +15,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
@@ -205,13 +206,9 @@ var errNoPath = errors.New("REST has no path for the type")
 func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	snapshot, err := newSnapshot(version, resources)
 	if err != nil {
-		return fmt.Errorf("snapshot %q: %w", version, err)
+		return err
 	}
-	polled := 0
-	for _, url := range restTypes() {
-		polled += len(snapshot.GetResources(url))
-	}
-	if polled < len(resources) {
+	if len(snapshot.GetResources(resourcev3.VirtualHostType)) > 0 {
 		return fmt.Errorf("snapshot %q: %w", version, errNoPath)
 	}
 	s.mu.Lock()
