@@ -3,7 +3,6 @@ package testutil
 import (
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 )
@@ -25,12 +24,11 @@ type port struct {
 
 // listen starts the server for the first time.
 func (p *port) listen(addr string, opts ...Option) error {
-	lis, err := net.Listen("tcp", addr)
+	s, err := ListenServer(addr, opts...)
 	if err != nil {
 		return err
 	}
-	p.addr, p.opts = lis.Addr().String(), opts
-	p.server = startServer(lis, p.addr, opts)
+	p.addr, p.opts, p.server = s.Target(), opts, s
 	return nil
 }
 
@@ -55,13 +53,15 @@ func (p *port) restart(opts ...Option) error {
 	if p.server != nil {
 		return ErrRunning
 	}
-	lis, err := net.Listen("tcp", p.addr)
-	for deadline := time.Now().Add(bindPatience); err != nil; lis, err = net.Listen("tcp", p.addr) {
+	opts = append(opts, p.opts...)
+	for deadline := time.Now().Add(bindPatience); ; time.Sleep(20 * time.Millisecond) {
+		s, err := ListenServer(p.addr, opts...)
+		if err == nil {
+			p.server = s
+			return nil
+		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("restart management server: %w", err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	p.server = startServer(lis, p.addr, append(opts, p.opts...))
-	return nil
 }

@@ -40,7 +40,14 @@ func (s *RESTServer) reply(w http.ResponseWriter, r *http.Request, p *RESTPoll) 
 		resp, code = s.look(p)
 		return code != http.StatusNotModified
 	})
-	s.write(w, resp, code)
+	switch code {
+	case http.StatusOK:
+		writeJSON(w, resp)
+	case http.StatusNotModified:
+		w.WriteHeader(code)
+	default:
+		http.Error(w, http.StatusText(code), code)
+	}
 }
 
 // look gives the answer of the moment.
@@ -75,15 +82,7 @@ func restResponse(from *cache.Snapshot, url string, asked []string) *discoveryv3
 	return resp
 }
 
-func (s *RESTServer) write(w http.ResponseWriter, resp *discoveryv3.DiscoveryResponse, code int) {
-	switch {
-	case code == http.StatusNotModified:
-		w.WriteHeader(code)
-		return
-	case resp == nil:
-		http.Error(w, http.StatusText(code), code)
-		return
-	}
+func writeJSON(w http.ResponseWriter, resp *discoveryv3.DiscoveryResponse) {
 	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(resp)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
