@@ -23,21 +23,16 @@ func (c *change) happened() {
 	}
 }
 
-// coming is closed by the next change.
-func (c *change) coming() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
-}
-
 // await waits until ok, which it calls at first, after each change, and once more when life is done, after
 // which there are no changes. Its errors are those of ctx, and the cause of the end of life.
 func (c *change) await(ctx, life context.Context, ok func() bool) error {
 	for {
-		next := c.coming()
+		c.mu.Lock()
+		if c.next == nil {
+			c.next = make(chan struct{})
+		}
+		next := c.next
+		c.mu.Unlock()
 		if ok() {
 			return nil
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
-	"github.com/xdswatch/xdswatch/resource/wellknown"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -98,14 +97,6 @@ type shelf struct {
 	kind     resource.AnyType // nil if it is not a well-known type
 	revision int              // counts the changes
 	items    map[string]*item
-}
-
-func newShelf(typeURL string) *shelf {
-	h := &shelf{items: make(map[string]*item)}
-	if e, ok := wellknown.ByTypeURL(typeURL); ok {
-		h.kind = e.Kind
-	}
-	return h
 }
 
 // version is the version of the shelf in state of the world.

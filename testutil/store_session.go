@@ -107,14 +107,18 @@ func (x *session) write() {
 			<-x.stream.Done() // soon, if it is not over yet
 			return
 		}
-		x.sent()
 	}
 }
 
-// next makes the next response of the first interest that owes one; nil if none does.
+// next counts the last response, which was sent, and makes the next, of the first interest that owes one; nil if
+// none does.
 func (x *session) next() proto.Message {
 	x.store.mu.Lock()
 	defer x.store.mu.Unlock()
+	if x.sending {
+		x.sending = false
+		x.store.counts.update(func(c *Counters) { c.Responses++ })
+	}
 	if x.store.held {
 		return nil
 	}
@@ -127,13 +131,6 @@ func (x *session) next() proto.Message {
 	}
 	x.store.counts.happened() // what was looked at and found to be nothing is settled now
 	return nil
-}
-
-func (x *session) sent() {
-	x.store.mu.Lock()
-	defer x.store.mu.Unlock()
-	x.sending = false
-	x.store.counts.update(func(c *Counters) { c.Responses++ })
 }
 
 // Subscribed is what the streams that are open now subscribe to of a type: names and globs in

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -119,7 +120,10 @@ func (s *Store) List(name string, entries ...ListEntry) error {
 func (s *Store) shelf(typeURL string) *shelf {
 	h := s.shelves[typeURL]
 	if h == nil {
-		h = newShelf(typeURL)
+		h = &shelf{items: make(map[string]*item)}
+		if e, ok := wellknown.ByTypeURL(typeURL); ok {
+			h.kind = e.Kind
+		}
 		s.shelves[typeURL] = h
 	}
 	return h
@@ -149,18 +153,12 @@ func typeOf(r *discoveryv3.Resource) (string, error) {
 // versioned copies a resource, and sees that it has a version.
 func versioned(r *discoveryv3.Resource) *discoveryv3.Resource {
 	out := proto.CloneOf(r)
-	if out.Version == "" {
-		out.Version = contentVersion(out)
+	if out.Version == "" { // the same for the same content, over restarts and servers
+		h := fnv.New64a()
+		_, _ = h.Write(toAny(out).GetValue()) // to a hash, which does not fail
+		out.Version = strconv.FormatUint(h.Sum64(), 16)
 	}
 	return out
-}
-
-// contentVersion is the same for the same content, over restarts and servers.
-func contentVersion(r *discoveryv3.Resource) string {
-	h := fnv.New64a()
-	// Writing to a hash does not fail.
-	_, _ = h.Write(toAny(r).GetValue())
-	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 func (e ListEntry) proto() (*xdscorev3.CollectionEntry, error) {

@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -195,10 +196,9 @@ func (p *TCPProxy) add(client net.Conn) {
 		client.Close()
 		return
 	}
-	c := newProxyConn(client, &p.delay)
-	if p.blackhole {
-		c.silent.Store(true)
-	}
+	c := &proxyConn{client: client, delay: &p.delay}
+	c.ctx, c.end = context.WithCancelCause(context.Background())
+	c.silent.Store(p.blackhole)
 	p.conns[c] = struct{}{}
 	target := p.target
 	p.wg.Go(func() {

@@ -23,12 +23,6 @@ type proxyConn struct {
 	end    context.CancelCauseFunc // with errReset for an RST
 }
 
-func newProxyConn(client net.Conn, delay *atomic.Int64) *proxyConn {
-	c := &proxyConn{client: client, delay: delay}
-	c.ctx, c.end = context.WithCancelCause(context.Background())
-	return c
-}
-
 // run forwards in both directions until both sides have ended, one has failed, or the
 // connection is to end, and closes both. One that was silent from its start goes nowhere.
 func (c *proxyConn) run(target string) {
