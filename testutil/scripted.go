@@ -44,12 +44,13 @@ type Server struct {
 	accepting sync.WaitGroup          // the acceptor
 	wg        sync.WaitGroup          // admissions, generations, readers
 
-	mu      sync.Mutex
-	opened  int  // streams so far
-	refuse  bool // new connections are refused
-	hold    bool // they hang
-	conns   map[*serverConn]struct{}
-	current *generation // which gets new connections
+	mu       sync.Mutex
+	opened   int  // streams so far
+	refuse   bool // new connections are refused
+	hold     bool // they hang
+	conns    map[*serverConn]struct{}
+	grpc     *grpc.Server       // of new connections
+	incoming *handover.Listener // of grpc
 
 	admitting change // of hold
 }
@@ -106,10 +107,7 @@ func StartServer(tb testing.TB, opts ...Option) *Server {
 func ListenServer(addr string, opts ...Option) (*Server, error) {
 	network, address := "tcp", addr
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, address = "unix", path
-		if abs, ok := strings.CutPrefix(path, "//"); ok {
-			address = abs
-		}
+		network, address = "unix", strings.TrimPrefix(path, "//")
 	}
 	lis, err := net.Listen(network, address)
 	if err != nil {
@@ -131,7 +129,7 @@ func startServer(lis net.Listener, target string, opts []Option) *Server {
 	if memory, ok := lis.(*handover.Listener); ok {
 		s.memory, s.target = memory, "passthrough:///"+s.name
 	}
-	s.current = s.newGeneration()
+	s.newGeneration()
 	s.accepting.Go(s.accept)
 	return s
 }

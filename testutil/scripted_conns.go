@@ -7,19 +7,10 @@ import (
 	"net"
 	"slices"
 
-	"google.golang.org/grpc"
-
 	"github.com/xdswatch/xdswatch/internal/handover"
 )
 
 var errRefused = errors.New("connection refused by the script")
-
-// generation is one grpc server. A server that says GOAWAY to its connections takes no
-// new ones, so that each GOAWAY begins a new generation.
-type generation struct {
-	grpc *grpc.Server
-	lis  *handover.Listener
-}
 
 // serverConn is a connection of a server, which knows it until it is closed.
 type serverConn struct {
@@ -82,17 +73,18 @@ func (s *Server) GoAway() {
 	if s.ctx.Err() != nil {
 		return
 	}
-	s.wg.Go(s.current.grpc.GracefulStop)
-	s.current = s.newGeneration()
+	s.wg.Go(s.grpc.GracefulStop)
+	s.newGeneration()
 }
 
-func (s *Server) newGeneration() *generation {
-	g := &generation{grpc: s.newGRPC(), lis: handover.Listen(s.lis.Addr())}
+// newGeneration starts a grpc server for new connections: one that says GOAWAY to its connections takes none.
+func (s *Server) newGeneration() {
+	g, lis := s.newGRPC(), handover.Listen(s.lis.Addr())
+	s.grpc, s.incoming = g, lis
 	s.wg.Go(func() {
-		defer context.AfterFunc(s.ctx, g.grpc.Stop)()
-		_ = g.grpc.Serve(g.lis) // until all connections have ended that were sent GOAWAY, or the server is closed
+		defer context.AfterFunc(s.ctx, g.Stop)()
+		_ = g.Serve(lis) // until all connections have ended that were sent GOAWAY, or the server is closed
 	})
-	return g
 }
 
 // dial makes a connection in memory.
@@ -118,13 +110,13 @@ func (s *Server) accept() {
 	}
 }
 
-// admit hands a connection to the current generation, or closes it.
+// admit gives a connection to the newest grpc server, or closes it.
 func (s *Server) admit(conn net.Conn) {
 	for err := s.enter(s.ctx); err == nil; err = s.ctx.Err() {
 		s.mu.Lock()
-		g := s.current
+		incoming := s.incoming
 		s.mu.Unlock()
-		if g.lis.Give(s.ctx, conn) == nil {
+		if incoming.Give(s.ctx, conn) == nil {
 			return
 		}
 	}

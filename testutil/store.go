@@ -36,8 +36,7 @@ import (
 // Its methods are safe for concurrent use. A client that does not read delays nobody else. In a
 // testing/synctest bubble it is the bubble's own.
 type Store struct {
-	methods map[string]string // with the URL of the type
-	counts  counter           // taken after mu
+	counts counter // taken after mu
 
 	mu       sync.Mutex
 	shelves  map[string]*shelf // by type URL
@@ -47,7 +46,7 @@ type Store struct {
 
 // NewStore makes a store that holds nothing yet.
 func NewStore() *Store {
-	return &Store{methods: methods(), shelves: make(map[string]*shelf), sessions: make(map[*Stream]*session)}
+	return &Store{shelves: make(map[string]*shelf), sessions: make(map[*Stream]*session)}
 }
 
 // Serve has a server answer from the store. The test may still play a part on its streams.

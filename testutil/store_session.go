@@ -24,7 +24,7 @@ type session struct {
 }
 
 func (s *Store) opened(st *Stream) {
-	url, ok := s.methods[st.Method]
+	url, ok := methods()[st.Method]
 	if !ok {
 		st.End(status.Errorf(codes.Unimplemented, "no method %s", st.Method))
 		return
