@@ -36,7 +36,7 @@ import (
 // Its methods are safe for concurrent use. A client that does not read delays nobody else. In a
 // testing/synctest bubble it is the bubble's own.
 type Store struct {
-	counts counter // taken after mu
+	counts counter // taken after mu; all wait for its change
 
 	mu       sync.Mutex
 	shelves  map[string]*shelf // by type URL
@@ -69,9 +69,7 @@ func (s *Store) Hold(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = on
-	for _, x := range s.sessions {
-		x.news.happened()
-	}
+	s.counts.happened()
 }
 
 // Counters are the counts so far.

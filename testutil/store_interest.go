@@ -19,7 +19,8 @@ type interest struct {
 	subscribed map[string]label    // names, globs and "*", by their keys
 	known      map[string]*item    // what there is to the client's knowledge; only a label if it does not have the resource
 	anew       map[string]struct{} // names and collections of which everything is told, also what the client has
-	changed    bool                // there may be a difference
+	changed    bool                // there may be a difference, by what is subscribed to
+	seen       int                 // the revision of the shelf when the difference was looked at
 	answer     bool                // a response is owed even if there is nothing to put in
 	open       map[string]struct{} // nonces of the responses that are not answered yet
 	nonce      string              // of the newest response; empty before the first
@@ -64,10 +65,13 @@ func (i *interest) subscribe(l label) {
 	i.tell(l)
 }
 
+// due says whether there may be something to send.
+func (i *interest) due() bool { return i.changed || i.answer || i.seen != i.shelf.revision }
+
 // unsettled says whether something is to be sent or answered. A client need not answer for a
 // type that it has given up.
 func (i *interest) unsettled() bool {
-	return i.changed || i.answer || len(i.subscribed) > 0 && len(i.open) > 0
+	return i.due() || len(i.subscribed) > 0 && len(i.open) > 0
 }
 
 func (i *interest) request(r *Request) {
@@ -184,15 +188,13 @@ func (i *interest) difference() (due []*item, gone []string) {
 // of the world it restates everything, or of partial types gives what is owed: what is gone cannot be said
 // there.
 func (i *interest) respond(nonce string) proto.Message {
-	if !i.changed && !i.answer {
-		return nil
-	}
 	due, gone := i.difference()
 	if !i.delta && !i.shelf.fullState() {
 		gone = nil
 	}
 	owed := i.answer || len(due)+len(gone) > 0
-	if i.changed, i.answer = false, false; !owed {
+	i.changed, i.answer, i.seen = false, false, i.shelf.revision
+	if !owed {
 		return nil
 	}
 	i.open[nonce] = struct{}{}

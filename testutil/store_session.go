@@ -17,7 +17,6 @@ type session struct {
 	store     *Store
 	stream    *Stream
 	typeURL   string      // empty if aggregated
-	news      change      // there may be something to send
 	interests []*interest // in the order in which they were first subscribed to
 	nonces    int
 	sending   bool // a response is on its way and not counted
@@ -62,7 +61,6 @@ func (s *Store) heard(st *Stream, r *Request) {
 		return
 	}
 	i.request(r)
-	x.news.happened()
 }
 
 // interestOf gives the interest of a request's type; the caller holds mu.
@@ -102,7 +100,7 @@ func (x *session) interestIn(url string) *interest {
 func (x *session) write() {
 	defer x.store.ended(x.stream)
 	var m proto.Message
-	for x.news.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
+	for x.store.counts.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
 		if x.stream.Send(m) != nil {
 			<-x.stream.Done() // soon, if it is not over yet
 			return
@@ -123,13 +121,16 @@ func (x *session) next() proto.Message {
 		return nil
 	}
 	for _, i := range x.interests {
+		if !i.due() {
+			continue
+		}
 		if m := i.respond(strconv.Itoa(x.nonces + 1)); m != nil {
 			x.nonces++
 			x.sending = true
 			return m
 		}
+		x.store.counts.happened() // what was looked at and found to be nothing is settled now
 	}
-	x.store.counts.happened() // what was looked at and found to be nothing is settled now
 	return nil
 }
 
@@ -162,15 +163,4 @@ func (s *Store) Settle(ctx context.Context) error {
 		}
 		return true
 	})
-}
-
-// touch tells the streams of a change; the caller holds mu.
-func (s *Store) touch(typeURL string) {
-	for _, x := range s.sessions {
-		if i := x.interestIn(typeURL); i != nil {
-			i.changed = true
-			x.news.happened()
-		}
-	}
-	s.counts.happened()
 }

@@ -65,8 +65,8 @@ func (s *Store) Set(resources ...*discoveryv3.Resource) error {
 		for _, r := range rs {
 			h.put(newItem(h.kind, r))
 		}
-		s.touch(url)
 	}
+	s.counts.happened()
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (s *Store) Remove(typeURL string, names ...string) {
 	for _, l := range newLabels(names) {
 		h.drop(l.key)
 	}
-	s.touch(typeURL)
+	s.counts.happened()
 }
 
 // Redirect serves an xds.core.v3.ResourceLocator under a structured name, which sends
