@@ -3,6 +3,7 @@ package testutil
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -157,7 +158,7 @@ func (i *interest) difference() (due []*item, gone []string) {
 	there := make(map[string]*item)
 	for _, it := range i.wanted() {
 		has := i.known[it.key]
-		if has == nil || !has.sameAs(it) || hasAny(i.anew, it.keys) {
+		if !has.sameAs(it) || hasAny(i.anew, it.keys) {
 			has = it
 			due = append(due, it)
 		}
@@ -189,7 +190,7 @@ func (i *interest) difference() (due []*item, gone []string) {
 // there.
 func (i *interest) respond(nonce string) proto.Message {
 	due, gone := i.difference()
-	if !i.delta && !i.shelf.fullState() {
+	if !i.delta && !i.shelf.fullState {
 		gone = nil
 	}
 	owed := i.answer || len(due)+len(gone) > 0
@@ -206,10 +207,10 @@ func (i *interest) respond(nonce string) proto.Message {
 		}
 		return resp
 	}
-	if i.shelf.fullState() {
+	if i.shelf.fullState {
 		due = i.wanted()
 	}
-	resp := &discoveryv3.DiscoveryResponse{TypeUrl: i.typeURL, VersionInfo: i.shelf.version(), Nonce: nonce}
+	resp := &discoveryv3.DiscoveryResponse{TypeUrl: i.typeURL, VersionInfo: strconv.Itoa(i.shelf.revision), Nonce: nonce}
 	for _, it := range due {
 		resp.Resources = append(resp.Resources, it.bare)
 	}

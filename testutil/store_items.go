@@ -1,14 +1,18 @@
 package testutil
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -55,26 +59,58 @@ func newLabels(texts []string) []label {
 // item is one resource. Among its keys are its aliases. It is not changed once it was stored.
 type item struct {
 	label
-	full *discoveryv3.Resource
-	bare *anypb.Any
+	typeURL string
+	full    *discoveryv3.Resource // nil if a client knows no more than the label
+	bare    *anypb.Any            // in state of the world
 }
 
-// newItem makes an item of a resource that has its version.
-func newItem(kind resource.AnyType, r *discoveryv3.Resource) *item {
-	it := &item{label: newLabel(r.GetName()), full: r, bare: r.GetResource()}
+// newItem copies a resource, and sees that it has a version.
+func newItem(r *discoveryv3.Resource) (*item, error) {
+	url, err := typeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	r = proto.CloneOf(r)
+	if r.Version == "" { // the same for the same content, over restarts and servers
+		h := fnv.New64a()
+		_, _ = h.Write(toAny(r).GetValue()) // to a hash, which does not fail
+		r.Version = strconv.FormatUint(h.Sum64(), 16)
+	}
+	it := &item{label: newLabel(r.GetName()), typeURL: url, full: r, bare: r.GetResource()}
 	for _, alias := range newLabels(r.GetAliases()) {
 		it.keys = append(it.keys, alias.key)
 	}
-	if saysMore(r) || !namesItself(kind, r) {
+	if saysMore(r) || !namesItself(url, r) {
 		it.bare = toAny(r)
 	}
-	return it
+	return it, nil
 }
 
-// sameAs says whether clients see no change from one item to another of its name: the version and the
-// aliases stand.
+// typeOf gives the type URL under which a resource is served.
+func typeOf(r *discoveryv3.Resource) (string, error) {
+	name := r.GetName()
+	switch {
+	case name == "" || name == wildcard:
+		return "", fmt.Errorf("%w: no name of its own", ErrBadResource)
+	case r.GetResource() == nil:
+		return "", fmt.Errorf("%w: no payload", ErrBadResource)
+	case !xdstp.IsXDSTP(name):
+		return r.GetResource().GetTypeUrl(), nil
+	}
+	n, err := xdstp.Parse(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBadResource, err)
+	}
+	if n.IsGlob() {
+		return "", fmt.Errorf("%w: a glob has members only", ErrBadResource)
+	}
+	return resource.TypePrefix + n.Type, nil
+}
+
+// sameAs says whether clients see no change from one item, nil if there is none, to another of its name: the
+// version and the aliases stand.
 func (it *item) sameAs(other *item) bool {
-	return (it.full == nil) == (other.full == nil) && it.full.GetVersion() == other.full.GetVersion() &&
+	return it != nil && it.full != nil && it.full.GetVersion() == other.full.GetVersion() &&
 		slices.Equal(it.full.GetAliases(), other.full.GetAliases())
 }
 
@@ -84,39 +120,18 @@ func saysMore(r *discoveryv3.Resource) bool {
 }
 
 // namesItself says whether the name of a resource stands in its message.
-func namesItself(kind resource.AnyType, r *discoveryv3.Resource) bool {
-	if kind == nil || kind.NameField() == 0 || r.GetResource().GetTypeUrl() != kind.TypeURL() {
+func namesItself(typeURL string, r *discoveryv3.Resource) bool {
+	e, ok := wellknown.ByTypeURL(typeURL)
+	if !ok || e.Kind.NameField() == 0 || r.GetResource().GetTypeUrl() != typeURL {
 		return false
 	}
-	name, ok, err := wire.StringField(r.GetResource().GetValue(), kind.NameField())
+	name, ok, err := wire.StringField(r.GetResource().GetValue(), e.Kind.NameField())
 	return err == nil && ok && string(name) == r.GetName()
 }
 
 // shelf holds the items of one type.
 type shelf struct {
-	kind     resource.AnyType // nil if it is not a well-known type
-	revision int              // counts the changes
-	items    map[string]*item
-}
-
-// version is the version of the shelf in state of the world.
-func (h *shelf) version() string { return strconv.Itoa(h.revision) }
-
-// fullState says whether a state-of-the-world response restates everything.
-func (h *shelf) fullState() bool { return h.kind != nil && h.kind.FullState() }
-
-// put stores an item.
-func (h *shelf) put(it *item) {
-	if old := h.items[it.key]; old == nil || !old.sameAs(it) {
-		h.revision++
-	}
-	h.items[it.key] = it
-}
-
-// drop removes the item of a name, not of an alias, if there is one.
-func (h *shelf) drop(key string) {
-	if h.items[key] != nil {
-		h.revision++
-		delete(h.items, key)
-	}
+	fullState bool // a state-of-the-world response restates everything
+	revision  int  // counts the changes, and is the version in state of the world
+	items     map[string]*item
 }

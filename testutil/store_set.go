@@ -3,8 +3,6 @@ package testutil
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
 	"strings"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
@@ -50,21 +48,21 @@ type ListEntry struct {
 // The error is [ErrBadResource], of a resource without a name or payload or with a
 // malformed name or a glob; nothing is changed then.
 func (s *Store) Set(resources ...*discoveryv3.Resource) error {
-	byType := make(map[string][]*discoveryv3.Resource)
-	for _, r := range resources {
-		url, err := typeOf(r)
-		if err != nil {
+	items := make([]*item, len(resources))
+	for i, r := range resources {
+		var err error
+		if items[i], err = newItem(r); err != nil {
 			return fmt.Errorf("set %q: %w", r.GetName(), err)
 		}
-		byType[url] = append(byType[url], versioned(r))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for url, rs := range byType {
-		h := s.shelf(url)
-		for _, r := range rs {
-			h.put(newItem(h.kind, r))
+	for _, it := range items {
+		h := s.shelf(it.typeURL)
+		if !h.items[it.key].sameAs(it) {
+			h.revision++
 		}
+		h.items[it.key] = it
 	}
 	s.counts.happened()
 	return nil
@@ -77,7 +75,10 @@ func (s *Store) Remove(typeURL string, names ...string) {
 	defer s.mu.Unlock()
 	h := s.shelf(typeURL)
 	for _, l := range newLabels(names) {
-		h.drop(l.key)
+		if h.items[l.key] != nil {
+			h.revision++
+			delete(h.items, l.key)
+		}
 	}
 	s.counts.happened()
 }
@@ -120,45 +121,11 @@ func (s *Store) List(name string, entries ...ListEntry) error {
 func (s *Store) shelf(typeURL string) *shelf {
 	h := s.shelves[typeURL]
 	if h == nil {
-		h = &shelf{items: make(map[string]*item)}
-		if e, ok := wellknown.ByTypeURL(typeURL); ok {
-			h.kind = e.Kind
-		}
+		e, ok := wellknown.ByTypeURL(typeURL)
+		h = &shelf{fullState: ok && e.Kind.FullState(), items: make(map[string]*item)}
 		s.shelves[typeURL] = h
 	}
 	return h
-}
-
-// typeOf gives the type URL under which a resource is served.
-func typeOf(r *discoveryv3.Resource) (string, error) {
-	name := r.GetName()
-	switch {
-	case name == "" || name == wildcard:
-		return "", fmt.Errorf("%w: no name of its own", ErrBadResource)
-	case r.GetResource() == nil:
-		return "", fmt.Errorf("%w: no payload", ErrBadResource)
-	case !xdstp.IsXDSTP(name):
-		return r.GetResource().GetTypeUrl(), nil
-	}
-	n, err := xdstp.Parse(name)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrBadResource, err)
-	}
-	if n.IsGlob() {
-		return "", fmt.Errorf("%w: a glob has members only", ErrBadResource)
-	}
-	return resource.TypePrefix + n.Type, nil
-}
-
-// versioned copies a resource, and sees that it has a version.
-func versioned(r *discoveryv3.Resource) *discoveryv3.Resource {
-	out := proto.CloneOf(r)
-	if out.Version == "" { // the same for the same content, over restarts and servers
-		h := fnv.New64a()
-		_, _ = h.Write(toAny(out).GetValue()) // to a hash, which does not fail
-		out.Version = strconv.FormatUint(h.Sum64(), 16)
-	}
-	return out
 }
 
 func (e ListEntry) proto() (*xdscorev3.CollectionEntry, error) {
