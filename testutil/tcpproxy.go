@@ -16,14 +16,15 @@ import (
 type TCPProxy struct {
 	network string // "tcp" or "unix"
 	addr    string
-	anchor  []net.Conn     // holds the port of TCP
-	wg      sync.WaitGroup // the acceptor and all goroutines of connections
-	delay   atomic.Int64   // a time.Duration
+	anchor  []net.Conn      // holds the port of TCP
+	wg      sync.WaitGroup  // the acceptor and all goroutines of connections
+	delay   atomic.Int64    // a time.Duration
+	ctx     context.Context // done when the proxy is closed
+	cancel  context.CancelFunc
 
 	mu        sync.Mutex
 	target    string
 	blackhole bool
-	closed    bool
 	listener  net.Listener // nil while connections are refused
 	conns     map[*proxyConn]struct{}
 }
@@ -48,9 +49,8 @@ func newTCPProxy(network, addr, target string) (*TCPProxy, error) {
 			return nil, fmt.Errorf("tcp proxy: %w", err)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.serveLocked(l)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.listen(l)
 	return p, nil
 }
 
@@ -116,7 +116,7 @@ func (p *TCPProxy) Refuse(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed, on == (p.listener == nil):
+	case p.ctx.Err() != nil, on == (p.listener == nil):
 		return nil
 	case on:
 		err := p.listener.Close()
@@ -127,7 +127,7 @@ func (p *TCPProxy) Refuse(on bool) error {
 		if err != nil {
 			return fmt.Errorf("tcp proxy: %w", err)
 		}
-		p.serveLocked(l)
+		p.listen(l)
 		return nil
 	}
 }
@@ -159,20 +159,20 @@ func (p *TCPProxy) Connections() int {
 // A second call does nothing.
 func (p *TCPProxy) Close() {
 	p.mu.Lock()
-	p.closed = true
+	p.cancel()
 	if p.listener != nil {
 		p.listener.Close()
 		p.listener = nil
 	}
 	p.mu.Unlock()
-	p.Cut()
 	p.wg.Wait()
 	for _, end := range p.anchor {
 		end.Close()
 	}
 }
 
-func (p *TCPProxy) serveLocked(l net.Listener) {
+// listen takes connections from now on; the caller holds mu, once others know the proxy.
+func (p *TCPProxy) listen(l net.Listener) {
 	p.listener = l
 	p.wg.Go(func() { p.accept(l) })
 }
@@ -188,16 +188,12 @@ func (p *TCPProxy) accept(l net.Listener) {
 	}
 }
 
-// add starts the connection's goroutine, unless the proxy was closed after it was accepted.
+// add starts the connection's goroutine.
 func (p *TCPProxy) add(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		client.Close()
-		return
-	}
 	c := &proxyConn{client: client, delay: &p.delay}
-	c.ctx, c.end = context.WithCancelCause(context.Background())
+	c.ctx, c.end = context.WithCancelCause(p.ctx)
 	c.silent.Store(p.blackhole)
 	p.conns[c] = struct{}{}
 	target := p.target
