@@ -144,12 +144,7 @@ func (st *Stream) ResumeReading() {
 
 func (st *Stream) isOver() bool { return st.ctx.Err() != nil }
 
-func (st *Stream) overError() error {
-	if err := st.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrStreamOver, err)
-	}
-	return ErrStreamOver
-}
+func (st *Stream) overError() error { return fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx)) }
 
 // serve holds the stream until it is over and gives the status with which it ends.
 func (st *Stream) serve() error {
