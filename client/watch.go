@@ -35,15 +35,9 @@ func (x *subscription) asked() (typeURL, name string) {
 	return x.watch.Type.URL, x.watch.Name
 }
 
-// sink hears of a subscription, by its watch or by its tree.
-type sink interface {
-	engine.Sink
-	follow.Sink
-}
-
 // tell hands a notice of the subscription's watch to its tree. If there is none, a redirect makes one. taken says that
 // the sink hears of the notice from the tree, or is over; else the notice is the sink's own.
-func (x *subscription) tell(n *machine.Notice, v *view, s sink) (taken, wantsFlush bool) {
+func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, wantsFlush bool) {
 	tree := x.tree.Load()
 	if tree == nil {
 		if !follow.Redirects(n) {
@@ -58,7 +52,7 @@ func (x *subscription) tell(n *machine.Notice, v *view, s sink) (taken, wantsFlu
 }
 
 // grow makes the tree of what was asked for.
-func (x *subscription) grow(v *view, a asked, s sink) (tree *follow.Tree) {
+func (x *subscription) grow(v *view, a asked, s follow.Sink) (tree *follow.Tree) {
 	h, url := host{v, a.kind, x.watch.Lane}, a.kind.TypeURL()
 	switch {
 	case a.list:
@@ -83,7 +77,7 @@ func (x *subscription) leave(c *Client) {
 
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
-func (x *subscription) tellTo(s sink, v *view, a asked) {
+func (x *subscription) tellTo(s follow.Sink, v *view, a asked) {
 	if x.watch.Owner = s; a.at != nil || a.list {
 		x.grow(v, a, s)
 	}
@@ -118,7 +112,7 @@ func (w *core) init(ctx context.Context, v *view, is watchKind) {
 }
 
 // start begins a watch with its only subscription, of what was prepared.
-func (w *Watch) start(s sink, a asked) (*Watch, error) {
+func (w *Watch) start(s follow.Sink, a asked) (*Watch, error) {
 	w.tellTo(s, w.view, a)
 	if err := w.begin(); err != nil {
 		return nil, err

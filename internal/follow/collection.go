@@ -82,13 +82,7 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 	return true, wantsFlush
 }
 
-// Alive implements Sink, for the directory.
-func (c *collection) Alive() bool { return c.sink.Alive() }
-
-// Flush implements Sink, for the directory.
-func (c *collection) Flush(last bool) { c.sink.Flush(last) }
-
-// Hear implements Sink, for the directory.
+// Hear implements hearer, for the directory.
 func (c *collection) Hear(t *Told) (wantsFlush bool) {
 	switch whole := c.of(t); t.Kind {
 	case machine.NoticeUpdated:
@@ -163,7 +157,7 @@ func (c *collection) enlist(name string) *member {
 	m := c.members[name]
 	if m == nil {
 		m = &member{all: c}
-		m.tree, m.sink, m.asked = c.Tree, m, name
+		m.tree, m.to, m.asked = c.Tree, m, name
 		c.members[name] = m
 		c.open++
 	}
@@ -273,13 +267,7 @@ func (m *member) locate(l *xdstp.Locator, n *News) {
 	m.root.lost(failed)
 }
 
-// Alive implements Sink.
-func (m *member) Alive() bool { return m.all.Alive() }
-
-// Flush implements Sink.
-func (m *member) Flush(last bool) { m.all.Flush(last) }
-
-// Hear implements Sink.
+// Hear implements hearer.
 func (m *member) Hear(t *Told) bool {
 	wantsFlush := m.all.sink.Hear(t)
 	if t.Kind == machine.NoticeAmbient {

@@ -43,11 +43,16 @@ type Host interface {
 	Strict(server int) bool
 }
 
-// Sink hears what is told under a name; see [engine.Sink].
+// Sink hears what is told under the names of a tree; see [engine.Sink].
 type Sink interface {
+	hearer
 	Alive() bool
-	Hear(*Told) (wantsFlush bool)
 	Flush(last bool)
+}
+
+// hearer hears what is told under a name.
+type hearer interface {
+	Hear(*Told) (wantsFlush bool)
 }
 
 // Told is what is told under a name. TypeURL is that of its error.

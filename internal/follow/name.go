@@ -12,7 +12,7 @@ import (
 // nodes say and what was told before.
 type Name struct {
 	tree      *Tree
-	sink      Sink
+	to        hearer
 	asked     string
 	authority string
 	root      *node
@@ -25,12 +25,12 @@ type Name struct {
 }
 
 // init makes the name of a watch; at is nil of a name without directives.
-func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) {
+func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, to hearer) {
 	if at == nil {
 		at = &xdstp.Locator{}
 		at.Name, _ = xdstp.ParseReceived(asked) // only such names are redirected
 	}
-	n.tree, n.sink, n.asked, n.authority = t, s, asked, at.Name.Authority
+	n.tree, n.to, n.asked, n.authority = t, to, asked, at.Name.Authority
 	n.root = &node{name: n, at: at, watch: w}
 }
 
@@ -41,7 +41,7 @@ func (n *Name) held(server int) {
 
 // isDirectory says whether it is that of a list collection.
 func (n *Name) isDirectory() bool {
-	_, ok := n.sink.(*collection)
+	_, ok := n.to.(*collection)
 	return ok
 }
 
@@ -136,11 +136,11 @@ func (n *Name) tell() (wantsFlush bool) {
 		n.holds = o.news.is(machine.NoticeUpdated)
 		if !known {
 			n.trouble = nil
-			wantsFlush = n.sink.Hear(n.told(o.news, o.news.Kind, o.also))
+			wantsFlush = n.to.Hear(n.told(o.news, o.news.Kind, o.also))
 		}
 		o.news.Value = nil
 	}
-	if !n.holds || !n.sink.Alive() {
+	if !n.holds || !n.tree.sink.Alive() {
 		return wantsFlush
 	}
 	trouble := o.trouble
@@ -153,7 +153,7 @@ func (n *Name) tell() (wantsFlush bool) {
 	if n.trouble = trouble; trouble == nil { // it is over
 		trouble = &News{Server: n.said.Server, Version: n.said.Version, Stale: n.said.Stale}
 	}
-	return n.sink.Hear(n.told(trouble, machine.NoticeAmbient, nil)) || wantsFlush
+	return n.to.Hear(n.told(trouble, machine.NoticeAmbient, nil)) || wantsFlush
 }
 
 // told makes what is told of what some node heard.

@@ -62,10 +62,10 @@ func (h *node) Tell(n *machine.Notice) bool {
 }
 
 // Alive implements engine.Sink.
-func (h *node) Alive() bool { return !h.gone && h.name.sink.Alive() }
+func (h *node) Alive() bool { return !h.gone && h.name.tree.sink.Alive() }
 
 // Flush implements engine.Sink.
-func (h *node) Flush(last bool) { h.name.sink.Flush(last) }
+func (h *node) Flush(last bool) { h.name.tree.sink.Flush(last) }
 
 // lost takes an absence or a failure.
 func (h *node) lost(n *News) {
