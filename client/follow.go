@@ -53,7 +53,7 @@ func (h host) Start(ws ...*machine.Watch) { h.client.engine.Start(ws...) }
 
 // Stop implements [follow.Host].
 func (h host) Stop(w *machine.Watch) {
-	h.client.engine.Stop(w)
+	h.client.engine.Post(machine.Stop{Watch: w})
 	h.client.foreign.release(w)
 }
 

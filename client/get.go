@@ -66,7 +66,7 @@ func (c *Client) irreplaceable() func(*lookup) bool {
 		w := &l.watch.watch
 		at := way{w.Source, w.Type.URL}
 		if _, known := works[at]; !known {
-			works[at] = c.engine.Works(w)
+			c.engine.Ask(func(m *machine.Machine) { works[at] = m.Works(int(w.Source), w.Type.URL) })
 		}
 		return !works[at]
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
 // SetNodeParameters sets the dynamic parameters of a type in the node (Node.dynamic_parameters);
@@ -27,7 +28,7 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 	if i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
 		return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", texts[i])
 	}
-	if !c.engine.ChangeParams(typeURL, maps.Clone(params)) {
+	if !c.engine.Post(machine.ParamsChanged{TypeURL: typeURL, Values: maps.Clone(params)}) {
 		return ErrClosed
 	}
 	return nil
@@ -37,7 +38,8 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 // [Client.SetNodeParameters]; before the first stream, and after Close, that of the bootstrap as the client
 // completes it, without Config.Node. The program may change it.
 func (c *Client) Node() *corev3.Node {
-	encoded := c.engine.Node()
+	var encoded []byte
+	c.engine.Ask(func(m *machine.Machine) { encoded = m.Node() })
 	if encoded == nil {
 		encoded = c.ownBytes
 	}

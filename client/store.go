@@ -121,7 +121,7 @@ func (c storeHost) Servers(source int) []int { return c.sources.Source(source).S
 func (c storeHost) URI(server int) string { return c.uri(server) }
 
 // Loaded implements [keeper.Host].
-func (c storeHost) Loaded(l machine.Loaded) { c.engine.Loaded(l) }
+func (c storeHost) Loaded(l machine.Loaded) { c.engine.Post(l) }
 
 // Left implements [keeper.Host].
 func (c storeHost) Left(p any) { c.left("Config.Store", "", p) }

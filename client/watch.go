@@ -69,7 +69,7 @@ func (x *subscription) grow(v *view, a asked, s follow.Sink) (tree *follow.Tree)
 // leave ends the subscription, which may not have begun.
 func (x *subscription) leave(c *Client) {
 	c.answers.become(&x.answer, answerOver)
-	c.engine.Stop(&x.watch)
+	c.engine.Post(machine.Stop{Watch: &x.watch})
 	if tree := x.tree.Load(); tree != nil {
 		tree.End()
 	}
@@ -154,7 +154,7 @@ func (w *core) run(xs ...*subscription) error {
 	}
 	for _, x := range xs {
 		if x.answer.over() { // its end may have come before the start
-			w.client.engine.Stop(&x.watch)
+			w.client.engine.Post(machine.Stop{Watch: &x.watch})
 		}
 	}
 	return nil

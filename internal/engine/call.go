@@ -10,18 +10,17 @@ import (
 // After runs f when the dispatcher of each of some lanes is past a call that it may be making: one that it makes at a
 // watch of which about says so. That is now, or between two calls. f must not block; about must not ask the engine.
 func (e *Engine) After(lanes []int32, about func(at *machine.Watch) bool, f func()) {
-	for i, number := range lanes {
-		l := e.lanes.at(number)
-		if l != nil && e.later(l, lanes[i+1:], about, f) {
-			return
+	m := newMarker(len(lanes)+1, f)
+	for _, number := range lanes {
+		if l := e.lanes.at(number); l == nil || !l.later(about, m.reached) {
+			m.reached()
 		}
 	}
-	f()
+	m.reached()
 }
 
-// later says whether the dispatcher of a lane makes such a call. Then After goes on behind it, with the rest of the
-// lanes.
-func (e *Engine) later(l *lane, rest []int32, about func(at *machine.Watch) bool, f func()) bool {
+// later says whether the dispatcher makes such a call. Then it runs f behind it.
+func (l *lane) later(about func(at *machine.Watch) bool, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaited.Store(true) // and then telling is read: the dispatcher writes that, and then reads this
@@ -29,7 +28,7 @@ func (e *Engine) later(l *lane, rest []int32, about func(at *machine.Watch) bool
 	if at == nil || !about(at) {
 		return false
 	}
-	l.after = append(l.after, func() { e.After(rest, about, f) })
+	l.after = append(l.after, f)
 	return true
 }
 

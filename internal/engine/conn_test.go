@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -35,7 +36,7 @@ func TestSlowConnect(t *testing.T) {
 		if told := s.told(); time.Since(began) != 0 || len(told) == 0 || told[0] != "b=B" {
 			t.Errorf("told %q after %v", told, time.Since(began))
 		}
-		e.Stop(a)
+		e.Post(machine.Stop{Watch: a})
 		<-slow.closed
 		if took := time.Since(began); took != time.Minute {
 			t.Errorf("closed after %v", took)

@@ -67,9 +67,3 @@ func each(rs []machine.Resource, yield func(machine.Resource) bool) bool {
 func compare(a, b machine.Resource) int {
 	return cmp.Or(strings.Compare(a.TypeURL, b.TypeURL), strings.Compare(a.Name, b.Name), cmp.Compare(a.Scope, b.Scope))
 }
-
-// Node is the encoded node that the newest stream was opened with; nil if there was none.
-func (e *Engine) Node() (node []byte) {
-	e.ask(func() { node = e.machine.Node() })
-	return node
-}

@@ -46,7 +46,7 @@ type Config struct {
 	// lane of the server's first watch; of a NoticeEnd once all handlers have returned.
 	Trace func(Traced)
 	// Store, if not nil, keeps what was accepted. Its methods are called by the loop and must not
-	// block; what Load asks for is answered by one call of [Engine.Loaded].
+	// block; what Load asks for is answered by a [machine.Loaded].
 	Store Store
 	// Metrics, if not nil, hears of what is counted, in the same lane.
 	Metrics *Metrics
@@ -182,17 +182,9 @@ func (e *Engine) extend(servers []Server, sources []machine.Source) {
 
 func (e *Engine) server(i int) *server { return (*e.servers.Load())[i] }
 
-// Stop ends a watch.
-func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
-
-// ChangeParams changes the dynamic parameters of a type in the node. It says whether the engine
-// still runs.
-func (e *Engine) ChangeParams(typeURL string, params map[string]string) bool {
-	return e.post(machine.ParamsChanged{TypeURL: typeURL, Values: params})
-}
-
-// Loaded says what the store has of what the machine looks for.
-func (e *Engine) Loaded(l machine.Loaded) { e.post(l) }
+// Post hands an event to the machine: the end of a watch, changed parameters of the node, or what the store has. It says
+// whether the engine still runs.
+func (e *Engine) Post(ev machine.Event) bool { return e.post(ev) }
 
 // Known tells what is known of what watches ask for, of those that live. The loop waits for it.
 func (e *Engine) Known(ws ...*machine.Watch) []machine.Resource {
@@ -207,12 +199,8 @@ func (e *Engine) Known(ws ...*machine.Watch) []machine.Resource {
 	return rs
 }
 
-// Works says whether the server that answers for a watch is known to be there; see
-// [machine.Machine.Works].
-func (e *Engine) Works(w *machine.Watch) (is bool) {
-	e.ask(func() { is = e.machine.Works(int(w.Source), w.Type.URL) })
-	return is
-}
+// Ask has f look at the machine. The loop waits for f, and the caller for the loop. After Close f does not run.
+func (e *Engine) Ask(f func(*machine.Machine)) { e.ask(func() { f(e.machine) }) }
 
 // ResetBackoff ends all waits between attempts now and starts their growth over.
 func (e *Engine) ResetBackoff() {

@@ -361,7 +361,7 @@ func TestSlowConnClose(t *testing.T) {
 		st := <-conns[0].streams
 		st.in <- things(t, "1", "a")
 		synctest.Wait()
-		e.Stop(w)
+		e.Post(machine.Stop{Watch: w})
 		time.Sleep(time.Second + time.Millisecond) // past the linger
 		began := time.Now()
 		e.Start(watchOf(kind, &sink{}, "a"))
