@@ -103,34 +103,20 @@ func New(config Config) (*Client, error) {
 	}
 	c.view = &view{client: c, table: table}
 	c.kinds.config = &c.config
-	c.gets = c.newLookups()
+	c.gets = ondemand.New[getKey](ondemand.Config[*lookup]{
+		Idle: c.config.GetIdle, Most: c.config.GetMaxNames,
+		Release: func(l *lookup) { l.watch.end(ErrStopped) }, Stays: c.irreplaceable,
+	})
 	c.foreign = foreign{
 		most: c.config.MaxForeignNames, names: map[authorities]map[string]int{}, watches: map[*machine.Watch]authorities{},
 	}
 	if c.config.Transport == nil {
 		c.config.Transport = c.newTransport()
 	}
-	ec, err := c.engineConfig()
-	if err != nil {
-		return nil, err
+	if c.ownBytes, err = encodeNode(completed(boot.Node)); err != nil {
+		return nil, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
-	ec.Logger = config.Logger // nil if the program has none
-	for _, notice := range boot.Notices {
-		c.config.Logger.Info(notice)
-	}
-	if c.config.Store != nil {
-		c.keeper = keeper.New(storeHost{c}, c.config.Logger, c.config.StoreTypes)
-		ec.Store = c.keeper
-	}
-	c.engine = engine.New(ec)
-	return c, nil
-}
-
-func (c *Client) engineConfig() (ec engine.Config, err error) {
-	if c.ownBytes, err = encodeNode(completed(c.boot.Node)); err != nil {
-		return ec, fmt.Errorf("the node cannot be encoded: %w", err)
-	}
-	ec = engine.Config{
+	ec := engine.Config{
 		Machine: machine.Config{
 			ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 			Linger:          c.config.Linger,
@@ -140,14 +126,28 @@ func (c *Client) engineConfig() (ec engine.Config, err error) {
 		},
 		HandlerTimeout: c.config.HandlerTimeout,
 		Node:           c.makeNode,
+		Logger:         config.Logger, // nil if the program has none
 		Guard:          c.judge,
 		Metrics:        c.counters(),
+	}
+	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{
+		Override: c.config.override, Make: c.engineServer, Extend: c.extend, Params: c.paramsOf, Stored: c.config.Store != nil,
+	}, table)
+	if err != nil {
+		return nil, err
 	}
 	if c.config.Trace != nil {
 		ec.Trace = c.trace
 	}
-	err = c.newSources(&ec)
-	return ec, err
+	for _, notice := range boot.Notices {
+		c.config.Logger.Info(notice)
+	}
+	if c.config.Store != nil {
+		c.keeper = keeper.New(storeHost{c}, c.config.Logger, c.config.StoreTypes)
+		ec.Store = c.keeper
+	}
+	c.engine = engine.New(ec)
+	return c, nil
 }
 
 // Watch subscribes to one resource. One goroutine at a time calls the handler, in the order in

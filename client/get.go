@@ -41,14 +41,6 @@ type lookup struct {
 	cut    bool       // there is a value, and trouble with the way to its server
 }
 
-// newLookups makes what Get keeps.
-func (c *Client) newLookups() *ondemand.Pool[getKey, *lookup] {
-	return ondemand.New[getKey](ondemand.Config[*lookup]{
-		Idle: c.config.GetIdle, Most: c.config.GetMaxNames,
-		Release: func(l *lookup) { l.watch.end(ErrStopped) }, Stays: c.irreplaceable,
-	})
-}
-
 // irreplaceable makes a function that says whether a lookup has a value that its server cannot give again now.
 func (c *Client) irreplaceable() func(*lookup) bool {
 	type way struct {

@@ -8,7 +8,6 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/internal/sources"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -19,15 +18,7 @@ func (c *Client) server(i int) bootstrap.ManagementServer { return c.sources.Ser
 // uri is a server's.
 func (c *Client) uri(server int) string { return c.server(server).Name() }
 
-// newSources makes the sources of the bootstrap, and has the engine know them.
-func (c *Client) newSources(ec *engine.Config) (err error) {
-	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{
-		Override: c.config.override, Make: c.engineServer, Extend: c.extend, Params: c.paramsOf, Stored: c.config.Store != nil,
-	}, c.view.table)
-	return err
-}
-
-// extend has the engine know more of them.
+// extend has the engine know more servers and sources.
 func (c *Client) extend(servers []engine.Server, all []machine.Source) error {
 	if !c.engine.Extend(servers, all) {
 		return ErrClosed
