@@ -258,7 +258,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 }
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
-func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchOption) (*view, error) {
+func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchOption) (v *view, err error) {
 	of := reflect.ValueOf(kind)
 	switch {
 	case ctx == nil:
@@ -271,8 +271,22 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)
 	case ctx.Err() != nil:
 		return nil, ctxerr.Of(ctx)
+	case len(opts) == 0:
+		return c.view, nil
 	}
-	return c.viewOf(opts)
+	v = &view{client: c, table: c.view.table}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&v.watchOptions)
+		}
+	}
+	if v.source != nil {
+		// AUTH-1: the watch's own source answers for its authorities.
+		if v.table, err = v.table.WithPeer(*v.source); err != nil {
+			return nil, fmt.Errorf("xds: %w", err)
+		}
+	}
+	return v, nil
 }
 
 // ResetBackoff ends at once all waits between attempts to reach a server, and has their growth begin

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
@@ -35,14 +34,14 @@ func (c *Client) Connect(server string) (*Connection, error) {
 	return &Connection{use}, nil
 }
 
-// overGRPC finds a server by its URI.
+// overGRPC finds a server by its URI, of those that are reached over gRPC in version 3.
 func (c *Client) overGRPC(uri string) (int, error) {
 	known := false
 	for i, s := range c.sources.Servers() {
 		if s.Name() != uri && s.URI != uri {
 			continue
 		}
-		if known = true; speaksGRPC(s) {
+		if known = true; s.REST() == nil && s.File() == nil && !s.TransportV2 {
 			return i, nil
 		}
 	}
@@ -50,10 +49,6 @@ func (c *Client) overGRPC(uri string) (int, error) {
 		return 0, fmt.Errorf("xds: server %q is not reached over gRPC in version 3", redact.Target(uri))
 	}
 	return 0, fmt.Errorf("xds: the client has no server %q", redact.Target(uri))
-}
-
-func speaksGRPC(s bootstrap.ManagementServer) bool {
-	return s.REST() == nil && s.File() == nil && !s.TransportV2
 }
 
 // Open opens a stream of a gRPC method, with the headers and credentials of the bootstrap; see

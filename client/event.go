@@ -270,13 +270,6 @@ func (b Batch[T]) of(k EventKind) iter.Seq[Event[T]] {
 // BatchHandler takes the events of many resources. It is called like a [Handler], one call at a time.
 type BatchHandler[T any] func(Batch[T])
 
-// rejected makes the error of an event whose value the form of the watch refused.
-func (c *Client) rejected(ev *Event[any], err error) error {
-	return &ResourceError{
-		Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.node, Version: ev.Version, Err: err,
-	}
-}
-
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	server := c.server(n.Server)
 	ev := Event[any]{

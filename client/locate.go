@@ -45,7 +45,7 @@ func (v *view) read(kind resource.AnyType, name string, collection bool) (a aske
 	switch {
 	case !collection && name == wildcard:
 		return a, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
-	case isURL(name) && (collection || strings.Contains(name, "#")):
+	case (xdstp.IsXDSTP(name) || xdstp.IsFile(name)) && (collection || strings.Contains(name, "#")):
 		l, err := xdstp.ParseLocator(name)
 		if err == nil {
 			l, err = v.inContext(kind, l, collection)
@@ -82,9 +82,6 @@ func (v *view) read(kind resource.AnyType, name string, collection bool) (a aske
 	a.name, a.wildcard = a.to.Name, collection
 	return a, err
 }
-
-// isURL says whether a name is a structured one, or the URL of a file.
-func isURL(name string) bool { return xdstp.IsXDSTP(name) || xdstp.IsFile(name) }
 
 // find finds the resource that a locator names; for a locator of an entry, that of the entry's list collection.
 func (v *view) find(kind resource.AnyType, l xdstp.Locator) (to target, err error) {

@@ -21,26 +21,6 @@ type view struct {
 	watchOptions
 }
 
-// viewOf is how the names of a watch are looked up.
-func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
-	if len(opts) == 0 {
-		return c.view, nil
-	}
-	v = &view{client: c, table: c.view.table}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&v.watchOptions)
-		}
-	}
-	if v.source != nil {
-		// AUTH-1: the watch's own source answers for its authorities.
-		if v.table, err = v.table.WithPeer(*v.source); err != nil {
-			return nil, fmt.Errorf("xds: %w", err)
-		}
-	}
-	return v, nil
-}
-
 // prepare checks what a watch of one resource or of a whole collection is to be, which has not begun, and gives it its
 // source.
 func (v *view) prepare(kind resource.AnyType, name string, collection bool, w *machine.Watch) (asked, error) {
