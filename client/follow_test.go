@@ -170,12 +170,12 @@ func TestBadRedirects(t *testing.T) {
 		{"another directive", &anypb.Any{TypeUrl: locatorURL, Value: append([]byte{0x0a, 15}, "xdstp://a/T/b#c"...)}, "neither alt= nor entry="},
 		{"no directive", &xdscorev3.ResourceLocator{ResourceType: clusterName, Directives: []*xdscorev3.ResourceLocator_Directive{{}}}, "neither alt nor entry"},
 		{"another type", redirect("xdstp://a/envoy.config.listener.v3.Listener/x"), "its type segment is another type"},
-		{"a list", redirect(dir("a", "x")), "its type segment is another type"},
+		{"a list", redirect(dir("a", "x")), "it is a list collection"},
 		{"an entry of no list", redirect(at("a", "x") + "#entry=y"), "its type segment is another type"},
-		{"a glob", redirect(at("a", "x/*")), "it stands for a collection"},
+		{"a glob", redirect(at("a", "x/*")), "which stands for a collection"},
 		{"no type", &xdscorev3.ResourceLocator{Id: "x"}, "type"},
-		{"another scheme", redirect("http://a/" + clusterName + "/x"), "only the scheme xdstp"},
-		{"a file", file, "only the scheme xdstp"},
+		{"another scheme", redirect("http://a/" + clusterName + "/x"), "only locators of the scheme xdstp"},
+		{"a file", file, "only locators of the scheme xdstp"},
 		{"an unknown scheme", &xdscorev3.ResourceLocator{Scheme: 9, ResourceType: clusterName}, "ResourceLocator.scheme: 9 is not defined"},
 	}
 	for _, tt := range tests {

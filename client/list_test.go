@@ -246,7 +246,7 @@ func TestListOfBadMembers(t *testing.T) {
 			"http://a/" + clusterName + "/h":                "only locators of the scheme xdstp are followed",
 			"a//list#9":                                     "its locator: xdstp:",
 			"a//list#10":                                    "failed rejected: it holds neither a locator nor an inline entry",
-			"a//list#entry=wrong":                           "only the scheme xdstp is followed",
+			"a//list#entry=wrong":                           "only locators of the scheme xdstp are followed",
 			"a//list#entry=type":                            `failed rejected: the inline entry "type": type URL "type.googleapis.com/other" is not`,
 			"a//list#entry=a b":                             `failed rejected: the inline entry "a b": its name has a character`,
 			"a//list#entry=invalid":                         "not a valid",

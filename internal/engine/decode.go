@@ -11,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/protoequal"
 	"github.com/xdswatch/xdswatch/internal/protosize"
@@ -179,7 +180,10 @@ func decode(k resource.AnyType, src resource.Source, it *machine.Item) (r machin
 		old = nil
 	}
 	if it.Locator {
-		r.Value, r.Same, r.Err = redirectOf(k, raw, old)
+		to, err := listing.NewRedirect(k, raw)
+		if r.Err = err; err == nil {
+			r.Value, r.Same = to, old != nil && len(old) == len(raw) && to.Is(old)
+		}
 		return r
 	}
 	r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
@@ -264,7 +268,7 @@ func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 	var value any
 	var err error
 	if kind := kindOf(w.Type); n.Locator {
-		value, err = NewRedirect(kind, n.Raw)
+		value, err = listing.NewRedirect(kind, n.Raw)
 	} else {
 		value, err = e.Decode(kind, n.Server, n.Raw)
 	}
@@ -273,14 +277,6 @@ func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 		return
 	}
 	n.Kind, n.Fault, n.Value = machine.NoticeUpdated, nil, value
-}
-
-// Incremental is a kind that decodes with less work what differs little from the accepted
-// payload before, which may be nil. Flaws are why parts of the value cannot be used: it is
-// accepted, and its response NACKed.
-type Incremental interface {
-	resource.AnyType
-	DecodeNext(src resource.Source, raw, before []byte) (value any, flaws []error, err error)
 }
 
 func decodeOne(k resource.AnyType, src resource.Source, raw []byte) (any, error) {
@@ -296,8 +292,8 @@ func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (va
 			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %s", redact.Panic(p))
 		}
 	}()
-	if inc, ok := k.(Incremental); ok {
-		value, flaws, err = inc.DecodeNext(src, raw, before)
+	if list, ok := k.(listing.Kind); ok {
+		value, flaws, err = list.DecodeNext(src, raw, before)
 	} else {
 		value, err = k.Decode(src, raw)
 	}

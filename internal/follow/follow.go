@@ -15,7 +15,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -111,7 +111,7 @@ func (n *News) sameFault(o *News) bool {
 
 // Redirects says whether a notice brings a redirect.
 func Redirects(n *machine.Notice) bool {
-	_, ok := n.Value.(*engine.Redirect)
+	_, ok := n.Value.(*listing.Redirect)
 	return ok
 }
 

@@ -190,7 +190,7 @@ func ambient(text string) machine.Notice {
 func well() machine.Notice { return machine.Notice{News: machine.News{Kind: machine.NoticeAmbient}} }
 
 func (d *desk) redirect(to string) machine.Notice {
-	return machine.Notice{News: machine.News{Kind: machine.NoticeUpdated, Value: &engine.Redirect{To: locator(d.t, to)}, Raw: []byte(to)}}
+	return machine.Notice{News: machine.News{Kind: machine.NoticeUpdated, Value: &listing.Redirect{To: locator(d.t, to)}, Raw: []byte(to)}}
 }
 
 // list is a directory: of "name=value" inline, "name>locator" an inline redirect, ">locator" a

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -90,9 +89,9 @@ func (h *node) updated(n *News) {
 		return
 	case entry: // the directory is elsewhere, and what was wrong with an entry here is over
 		h.flaw = nil
-		if r, ok := n.Value.(*engine.Redirect); ok {
+		if r, ok := n.Value.(*listing.Redirect); ok {
 			// ENTRY-1: the directive goes with the redirect.
-			n.Value = &engine.Redirect{To: withEntry(r.To, name)}
+			n.Value = &listing.Redirect{To: withEntry(r.To, name)}
 		}
 	}
 	h.good(n)
@@ -116,7 +115,7 @@ func withEntry(to xdstp.Locator, name string) xdstp.Locator {
 func (h *node) good(n *News) {
 	h.now, h.to = n, nil
 	// REDIR-1: a locator is a redirect.
-	if r, ok := n.Value.(*engine.Redirect); ok {
+	if r, ok := n.Value.(*listing.Redirect); ok {
 		h.to = &r.To
 	}
 }

@@ -1,5 +1,5 @@
-// Package listing reads list collections (xRFC TP1, "List collections"): what their entries are,
-// and the values of those that are inline. It knows nothing of watches.
+// Package listing reads what stands in the place of a resource (xRFC TP1): redirects, and list collections, that is what
+// their entries are, and the values of those that are inline. It knows nothing of watches.
 package listing
 
 import (

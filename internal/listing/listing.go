@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/xdswatch/xdswatch/authority"
-	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
@@ -37,8 +36,8 @@ func (k Kind) Decode(src resource.Source, b []byte) (any, error) {
 	return d, err
 }
 
-// DecodeNext implements engine.Incremental: what is inline is decoded if it is not as in the
-// bytes before.
+// DecodeNext is Decode with less work: what is inline is decoded if it is not as in the bytes before, which may be nil.
+// Flaws are why entries cannot be used: the directory is accepted, and its response NACKed.
 func (k Kind) DecodeNext(src resource.Source, b, before []byte) (value any, flaws []error, err error) {
 	if l := k.seen.find(src, b); l != nil {
 		return Directory{Layout: l, of: k.of}, l.flaws, nil
@@ -226,9 +225,32 @@ func (d Directory) decodeInline(e *Entry) (value any, err error) {
 		}
 	}()
 	if e.Redirects {
-		return engine.NewRedirect(d.of, e.Raw)
+		return NewRedirect(d.of, e.Raw)
 	}
 	return d.of.Decode(d.src, e.Raw)
+}
+
+// Redirect is the value of a payload that is no resource but says where the
+// resource is (xRFC TP1, "Redirects").
+type Redirect struct{ To xdstp.Locator }
+
+// NewRedirect reads the payload of a redirect of a type. An error says why the locator
+// cannot be one of a resource of the type; its alternatives are not looked at.
+func NewRedirect(k resource.AnyType, raw []byte) (*Redirect, error) {
+	l, err := xdstp.DecodeLocator(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the redirect does not parse: %w", err)
+	}
+	if err := misnamed(k, l); err != nil {
+		return nil, fmt.Errorf("the redirect cannot be followed: %w", err)
+	}
+	return &Redirect{l}, nil
+}
+
+// Is says whether a payload is of the same redirect.
+func (r *Redirect) Is(raw []byte) bool {
+	l, err := xdstp.DecodeLocator(raw)
+	return err == nil && l.Equal(r.To)
 }
 
 // misnamed says why a locator cannot be one of a resource of a type, whatever the bootstrap
