@@ -28,19 +28,15 @@ func (b BlockedHandler) Error() string {
 	return fmt.Sprintf("xds: %s has not returned for %v, and %d events wait for it", who, b.For.Round(time.Millisecond), b.Waiting)
 }
 
-func blockedHandlers(all []engine.Blocked) []BlockedHandler {
-	var bs []BlockedHandler
+// blockedHandlers are those that have run for some time.
+func blockedHandlers(all []engine.Blocked, atLeast time.Duration) (bs []BlockedHandler) {
 	for _, b := range all {
-		bs = append(bs, BlockedHandler(b))
+		if b.For >= atLeast {
+			bs = append(bs, BlockedHandler(b))
+		}
 	}
 	slices.SortFunc(bs, func(a, b BlockedHandler) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
 	return bs
-}
-
-// blocked lists handlers that somebody who waited in vain should know of: the first few.
-func (c *Client) blocked() []BlockedHandler {
-	bs := blockedHandlers(c.engine.Blocked())
-	return bs[:min(len(bs), maxLacking)]
 }

@@ -23,32 +23,20 @@ type Connection struct{ use *engine.Use }
 // Errors: [ErrClosed], and one that says that the client has no such server, or that its carrier
 // or its version of the transport has no other protocols.
 func (c *Client) Connect(server string) (*Connection, error) {
-	i, err := c.overGRPC(server)
-	if err != nil {
-		return nil, err
-	}
-	use := c.engine.Use(i)
-	if use == nil {
-		return nil, ErrClosed
-	}
-	return &Connection{use}, nil
-}
-
-// overGRPC finds a server by its URI, of those that are reached over gRPC in version 3.
-func (c *Client) overGRPC(uri string) (int, error) {
-	known := false
+	err := fmt.Errorf("xds: the client has no server %q", redact.Target(server))
 	for i, s := range c.sources.Servers() {
-		if s.Name() != uri && s.URI != uri {
-			continue
-		}
-		if known = true; s.REST() == nil && s.File() == nil && !s.TransportV2 {
-			return i, nil
+		switch {
+		case s.Name() != server && s.URI != server:
+		case s.REST() != nil || s.File() != nil || s.TransportV2:
+			err = fmt.Errorf("xds: server %q is not reached over gRPC in version 3", redact.Target(server))
+		default:
+			if use := c.engine.Use(i); use != nil {
+				return &Connection{use}, nil
+			}
+			return nil, ErrClosed
 		}
 	}
-	if known {
-		return 0, fmt.Errorf("xds: server %q is not reached over gRPC in version 3", redact.Target(uri))
-	}
-	return 0, fmt.Errorf("xds: the client has no server %q", redact.Target(uri))
+	return nil, err
 }
 
 // Open opens a stream of a gRPC method, with the headers and credentials of the bootstrap; see

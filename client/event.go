@@ -172,12 +172,10 @@ func (i *Instead) String() string {
 	default:
 		fmt.Fprintf(&b, "%d resources", i.Count)
 	}
-	for j, name := range i.Names {
-		sep := ", "
-		if j == 0 {
-			sep = ": "
-		}
+	sep := ": "
+	for _, name := range i.Names {
 		fmt.Fprintf(&b, "%s%q", sep, name)
+		sep = ", "
 	}
 	if i.Count > len(i.Names) && len(i.Names) > 0 {
 		b.WriteString(" and others")

@@ -126,7 +126,7 @@ func (c *Client) Gauges() Gauges {
 	all := Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),
-		Blocked: blockedHandlers(g.Blocked), CredentialFiles: c.files.reports(),
+		Blocked: blockedHandlers(g.Blocked, c.config.HandlerTimeout), CredentialFiles: c.files.reports(),
 	}
 	if c.keeper != nil {
 		all.Stale, all.Unsaved = staleCounts(g.Counts), &Unsaved{c.keeper.Unsaved()}
@@ -144,7 +144,7 @@ type Health struct {
 // Health measures the client now. After Close it is empty.
 func (c *Client) Health() Health {
 	connected, blocked := c.engine.Health()
-	return Health{c.health(connected), blockedHandlers(blocked)}
+	return Health{c.health(connected), blockedHandlers(blocked, c.config.HandlerTimeout)}
 }
 
 func staleCounts(counts []machine.Count) []StaleCount {

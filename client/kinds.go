@@ -40,13 +40,10 @@ func (k *kinds) typeOf(kind resource.AnyType) (*machine.Type, error) {
 	t := k.owned(kind)
 	// U-13: a type URL has one kind.
 	if t.Owner != kind {
-		return nil, fmt.Errorf("%w: %s", ErrTypeConflict, oneType)
+		return nil, fmt.Errorf("%w: a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it", ErrTypeConflict)
 	}
 	return t, nil
 }
-
-// oneType is the hint in the text of [ErrTypeConflict].
-const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
 
 // of is the kind of a type URL that is watched.
 func (k *kinds) of(typeURL string) resource.AnyType {

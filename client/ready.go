@@ -195,7 +195,9 @@ func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 	if e.Count == 0 {
 		return nil
 	}
-	e.Blocked = c.blocked()
+	_, blocked := c.engine.Health()
+	e.Blocked = blockedHandlers(blocked, 0)
+	e.Blocked = e.Blocked[:min(len(e.Blocked), maxLacking)]
 	for _, x := range first {
 		e.Lacking = append(e.Lacking, c.lacking(x))
 	}

@@ -91,7 +91,7 @@ type Gauges struct {
 	Counts    []machine.Count
 	Accepted  []machine.Accepted
 	Throttled []machine.Throttled
-	Blocked   []Blocked // that were reported
+	Blocked   []Blocked
 }
 
 // Gauges measures; it is empty after Close. The loop looks at a page of resources at a time, and goes on
@@ -121,10 +121,5 @@ func (e *Engine) measureHealth() (connected map[int]bool, blocked []Blocked) {
 	for _, s := range e.streams {
 		connected[s.server.number] = !s.server.health.failed
 	}
-	for _, b := range e.blocked(time.Now()) {
-		if b.For >= e.watchdog.timeout {
-			blocked = append(blocked, b)
-		}
-	}
-	return connected, blocked
+	return connected, e.blocked(time.Now())
 }

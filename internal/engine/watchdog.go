@@ -123,12 +123,7 @@ func (l *lane) position() (at *machine.Watch, begun uint64, waiting int, rests b
 	return l.telling.Load(), begun, int(l.queued - begun), l.rests && len(l.queue) == 0
 }
 
-// Blocked lists the handlers and hooks that have run for a look of the watchdog or longer.
-func (e *Engine) Blocked() (bs []Blocked) {
-	e.ask(func() { bs = e.blocked(time.Now()) })
-	return bs
-}
-
+// blocked lists the handlers and hooks that have run for a look of the watchdog or longer.
 func (d *watchdog) blocked(now time.Time) (bs []Blocked) {
 	if d.timeout <= 0 {
 		return nil // nobody wants to hear of them
