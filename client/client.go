@@ -203,7 +203,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	s.handler = c.granting(h, kind, form, a.name, name)
+	s.handler = c.granting(h, kind, form, a.Name, name)
 	return s.start(s, a)
 }
 

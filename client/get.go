@@ -99,7 +99,7 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v 
 	if err != nil {
 		return ev, err
 	}
-	key := getKey{kind.TypeURL(), a.name, w.Source}
+	key := getKey{a.TypeURL, a.Name, w.Source}
 	if l, ok := c.gets.Touch(key); ok {
 		if ev = l.known(); ev.Kind != 0 {
 			return ev, nil
@@ -157,7 +157,7 @@ func (l *lookup) known() Event[any] {
 // absence of an entry in a list collection. Else ok is false.
 func (v *view) held(a asked, w *machine.Watch) (ev Event[any], ok bool) {
 	h := &holding{host: host{v, a.kind, w.Lane}}
-	h.tree = follow.One(h, a.kind.TypeURL(), a.name, a.at, w, h)
+	h.tree = follow.New(h, a.Asked, w, h)
 	defer h.tree.End()
 	w.Owner = h
 	for w != nil {

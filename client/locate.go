@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport/file"
@@ -17,11 +18,9 @@ import (
 
 // asked is what a program asks for.
 type asked struct {
+	follow.Asked
 	kind     resource.AnyType
-	name     string         // canonical, with its directives
-	at       *xdstp.Locator // nil of a name without directives that is no list collection's URL
-	list     bool           // it is a list collection
-	wildcard bool           // it is every resource of the type, or a glob
+	wildcard bool // it is every resource of the type, or a glob
 	to       target
 }
 
@@ -41,7 +40,7 @@ const wildcard = "*"
 
 // read says what a name asks for, that of one resource or of a whole collection, and finds that. It makes no source.
 func (v *view) read(kind resource.AnyType, name string, collection bool) (a asked, err error) {
-	a.kind, a.to.kind = kind, kind
+	a.TypeURL, a.kind, a.to.kind = kind.TypeURL(), kind, kind
 	switch {
 	case !collection && name == wildcard:
 		return a, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
@@ -58,16 +57,16 @@ func (v *view) read(kind resource.AnyType, name string, collection bool) (a aske
 			if _, isEntry := l.Entry(); isEntry {
 				return a, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 			}
-			a.list, of = true, v.client.directoryOf(kind)
+			a.List, of = true, v.client.directoryOf(kind)
 		}
-		if a.list || !collection {
-			a.name, a.at = l.String(), &l
+		if a.List || !collection {
+			a.Name, a.At = l.String(), &l
 			a.to, err = v.find(of, l)
 			return a, err
 		}
 	case collection && v.list && name != "" && name != wildcard && !strings.HasSuffix(name, "/*"):
 		// LEDS-1: with "/*" at its end it would be a glob.
-		a.name, a.list, a.to.kind = name, true, v.client.directoryOf(kind)
+		a.Name, a.List, a.to.kind = name, true, v.client.directoryOf(kind)
 		a.to.Resolved, err = v.table.Resolve(a.to.kind.TypeURL(), name)
 		return a, err
 	}
@@ -79,7 +78,7 @@ func (v *view) read(kind resource.AnyType, name string, collection bool) (a aske
 	if err == nil {
 		err = v.nameInContext(&a.to, collection)
 	}
-	a.name, a.wildcard = a.to.Name, collection
+	a.Name, a.wildcard = a.to.Name, collection
 	return a, err
 }
 

@@ -84,10 +84,10 @@ func (s *Set) enter(m *part, a asked) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// U-11: each spelling is told in its own.
-	if s.answer.over() || s.spelled(a.name, m.name) != nil {
+	if s.answer.over() || s.spelled(a.Name, m.name) != nil {
 		return false
 	}
-	s.put(a.name, m)
+	s.put(a.Name, m)
 	if m.to = s.batches[m.watch.Lane]; m.to == nil {
 		b := s.to
 		m.to, s.batches[m.watch.Lane] = &b, &b
@@ -101,7 +101,7 @@ func (s *Set) enter(m *part, a asked) bool {
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
 		if a, err := s.read(s.kind, name, false); err == nil { // what is wrong is not in the set
-			s.remove(a.name, name)
+			s.remove(a.Name, name)
 		}
 	}
 	if engine.InHandler() {

@@ -36,14 +36,14 @@ func (v *view) prepare(kind resource.AnyType, name string, collection bool, w *m
 // name, though they may never be needed.
 func (v *view) placeAsked(a asked, w *machine.Watch) error {
 	kind := a.kind
-	if a.list {
+	if a.List {
 		if _, err := v.client.kinds.typeOf(kind); err != nil {
 			return err
 		}
 		kind = a.to.kind
 	}
-	if a.at != nil {
-		for alt := a.at.Alt(); alt != nil; alt = alt.Alt() {
+	if a.At != nil {
+		for alt := a.At.Alt(); alt != nil; alt = alt.Alt() {
 			if err := v.aim(kind, *alt, new(machine.Watch)); err != nil {
 				return fmt.Errorf("the alternative: %w", err)
 			}

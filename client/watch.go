@@ -30,7 +30,7 @@ type subscription struct {
 // asked is what the program asked for.
 func (x *subscription) asked() (typeURL, name string) {
 	if tree := x.tree.Load(); tree != nil {
-		return tree.Asked()
+		return tree.Asked.TypeURL, tree.Asked.Name
 	}
 	return x.watch.Type.URL, x.watch.Name
 }
@@ -43,7 +43,7 @@ func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, w
 		if !follow.Redirects(n) {
 			return false, false
 		}
-		tree = x.grow(v, asked{kind: x.watch.Type.Owner.(resource.AnyType), name: x.watch.Name}, s)
+		tree = x.grow(v, x.watch.Type.Owner.(resource.AnyType), follow.Asked{TypeURL: x.watch.Type.URL, Name: x.watch.Name}, s)
 		if !x.watch.Wildcard && x.answer.value() {
 			tree.Holds(n.Server)
 		}
@@ -52,16 +52,8 @@ func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, w
 }
 
 // grow makes the tree of what was asked for.
-func (x *subscription) grow(v *view, a asked, s follow.Sink) (tree *follow.Tree) {
-	h, url := host{v, a.kind, x.watch.Lane}, a.kind.TypeURL()
-	switch {
-	case a.list:
-		tree = follow.List(h, url, a.name, a.at, &x.watch, s)
-	case x.watch.Wildcard:
-		tree = follow.Members(h, url, a.name, &x.watch, s)
-	default:
-		tree = follow.One(h, url, a.name, a.at, &x.watch, s)
-	}
+func (x *subscription) grow(v *view, kind resource.AnyType, a follow.Asked, s follow.Sink) *follow.Tree {
+	tree := follow.New(host{v, kind, x.watch.Lane}, a, &x.watch, s)
 	x.tree.Store(tree)
 	return tree
 }
@@ -78,8 +70,8 @@ func (x *subscription) leave(c *Client) {
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
 func (x *subscription) tellTo(s follow.Sink, v *view, a asked) {
-	if x.watch.Owner = s; a.at != nil || a.list {
-		x.grow(v, a, s)
+	if x.watch.Owner = s; a.At != nil || a.List {
+		x.grow(v, a.kind, a.Asked, s)
 	}
 }
 

@@ -30,31 +30,11 @@ type collection struct {
 	found []*machine.Watch // of new members, which are to start at one moment
 }
 
-// Members makes the tree of a wildcard or a glob, for the members that are redirected.
-func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, sink: s, typeURL: typeURL, asked: name}
-	t.all = &collection{Tree: t, watch: w, members: map[string]*member{}}
-	return t
-}
-
-// List makes the tree of a list collection: its directory, which w watches, and what that lists (xRFC TP1,
-// "List collections"); at is nil of one whose name is no URL.
-func List(h Host, typeURL, name string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
-	t := Members(h, typeURL, name, w, s)
-	c := t.all
-	c.url, c.waits, t.first = name, true, new(Name)
-	if at != nil {
-		c.url = listing.Plain(*at).String()
-	}
-	t.first.init(t, name, at, w, c)
-	return t
-}
-
 // take takes a notice of a wildcard's or a glob's watch if it is the collection's concern: that of
 // a member that is elsewhere, and what waits for such members.
 func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 	m := c.members[n.Name]
-	if n.Name == c.asked && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
+	if n.Name == c.Asked.Name && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
 		c.whole, c.waits, c.trouble = nil, false, nil
 	}
 	if m == nil {
@@ -66,11 +46,11 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 				m.last = machine.NoticeUpdated
 				c.open--
 			}
-		case n.Name == c.asked && n.Kind == machine.NoticeSynced && c.open > 0:
-			c.whole, c.waits = &Told{Notice: *n, Type: c.typeURL}, true
+		case n.Name == c.Asked.Name && n.Kind == machine.NoticeSynced && c.open > 0:
+			c.whole, c.waits = &Told{Notice: *n, Type: c.Asked.TypeURL}, true
 			return true, false
-		case n.Name == c.asked && n.Kind == machine.NoticeAmbient && c.waits:
-			return true, c.blame(&Told{Notice: *n, Type: c.typeURL})
+		case n.Name == c.Asked.Name && n.Kind == machine.NoticeAmbient && c.waits:
+			return true, c.blame(&Told{Notice: *n, Type: c.Asked.TypeURL})
 		default:
 			return false, false
 		}
@@ -108,7 +88,7 @@ func (c *collection) Hear(t *Told) (wantsFlush bool) {
 // of makes what is told of the directory that of the collection.
 func (c *collection) of(t *Told) *Told {
 	own := *t
-	own.TypeURL = xdstp.ListCollectionURL(c.typeURL)
+	own.TypeURL = xdstp.ListCollectionURL(c.Asked.TypeURL)
 	return &own
 }
 

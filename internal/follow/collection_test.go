@@ -122,8 +122,7 @@ func TestStaleEntry(t *testing.T) {
 // Of a wildcard the tree takes what is elsewhere, and what waits for that.
 func TestMembers(t *testing.T) {
 	d := newDesk(t)
-	w := &machine.Watch{Name: "*"}
-	c := Members(d, typeURL, "*", w, d)
+	c := New(d, Asked{TypeURL: typeURL, Name: "*"}, &machine.Watch{Name: "*", Wildcard: true}, d)
 	take := func(n machine.Notice, name string, want bool) {
 		t.Helper()
 		n.Name, n.TypeURL = name, typeURL
@@ -156,7 +155,7 @@ func TestMembers(t *testing.T) {
 // What is told of a wildcard takes the place of what was told before, also of what still waits for members.
 func TestMembersOfLostWildcard(t *testing.T) {
 	d := newDesk(t)
-	c := Members(d, typeURL, "*", &machine.Watch{Name: "*"}, d)
+	c := New(d, Asked{TypeURL: typeURL, Name: "*"}, &machine.Watch{Name: "*", Wildcard: true}, d)
 	take := func(n machine.Notice, name string) {
 		n.Name, n.TypeURL = name, typeURL
 		c.Take(&n)

@@ -118,10 +118,9 @@ func Redirects(n *machine.Notice) bool {
 // Tree is all that serves one watch of the program besides its first subscription. The
 // subscriptions that it makes end with it.
 type Tree struct {
+	Asked    Asked
 	host     Host
 	sink     Sink        // of the program
-	typeURL  string      // of what the program watches
-	asked    string      // what the program asked for
 	first    *Name       // that the tree was made for; of a list collection that of its directory, nil for a wildcard and a glob
 	all      *collection // nil for one name
 	starting []*machine.Watch
@@ -131,12 +130,30 @@ type Tree struct {
 	live map[*machine.Watch]bool // that the host made and that are not stopped
 }
 
-// One makes the tree of a name that the program watches with a watch of its own; at is nil of one
-// without directives.
-func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
-	t := &Tree{host: h, sink: s, typeURL: typeURL, asked: asked}
-	t.first = new(Name)
-	t.first.init(t, asked, at, w, s)
+// Asked is what the program asked for: one resource, a wildcard or a glob, or a list collection.
+type Asked struct {
+	TypeURL string         // of the resources
+	Name    string         // canonical, with its directives
+	At      *xdstp.Locator // nil of a name without directives that is no list collection's URL
+	List    bool           // it is a list collection
+}
+
+// New makes the tree of what the program watches with w: of a list collection, whose directory w watches, with what that
+// lists (xRFC TP1, "List collections"); of a wildcard or a glob for the members that are redirected.
+func New(h Host, a Asked, w *machine.Watch, s Sink) *Tree {
+	t := &Tree{Asked: a, host: h, sink: s}
+	to := hearer(s)
+	if a.List || w.Wildcard {
+		t.all = &collection{Tree: t, watch: w, members: map[string]*member{}, url: a.Name, waits: a.List}
+		to = t.all
+	}
+	if a.List && a.At != nil {
+		t.all.url = listing.Plain(*a.At).String()
+	}
+	if !w.Wildcard {
+		t.first = new(Name)
+		t.first.init(t, a.Name, a.At, w, to)
+	}
 	return t
 }
 
@@ -154,9 +171,6 @@ func (t *Tree) Take(n *machine.Notice) (taken, wantsFlush bool) {
 	}
 	return true, t.first.root.Tell(n)
 }
-
-// Asked returns what the program asked for.
-func (t *Tree) Asked() (typeURL, name string) { return t.typeURL, t.asked }
 
 // open makes the watch of a node, which is to be started.
 func (t *Tree) open(n *node) *machine.Fault {

@@ -290,7 +290,7 @@ func (x taker) Flush(last bool) { x.sink.Flush(last) }
 func (d *desk) one(name string) *Tree {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
-	tree := One(d, typeURL, name, &l, w, d)
+	tree := New(d, Asked{TypeURL: typeURL, Name: name, At: &l}, w, d)
 	w.Owner = taker{tree}
 	d.Start(w)
 	d.drain()
@@ -300,7 +300,7 @@ func (d *desk) one(name string) *Tree {
 func (d *desk) all(name string) *Tree {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
-	c := List(d, typeURL, l.String(), &l, w, d)
+	c := New(d, Asked{TypeURL: typeURL, Name: l.String(), At: &l, List: true}, w, d)
 	w.Owner = taker{c}
 	d.Start(w)
 	d.drain()

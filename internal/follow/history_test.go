@@ -132,7 +132,7 @@ func (p *past) all() xdstp.Locator {
 func (p *past) askAll() *ask {
 	a := &ask{p: p, name: "*", list: true, said: map[string]string{}, trouble: map[string]string{}}
 	a.watch = &machine.Watch{Name: "*", Wildcard: true}
-	a.tree = Members(p, typeURL, "*", a.watch, a)
+	a.tree = New(p, Asked{TypeURL: typeURL, Name: "*"}, a.watch, a)
 	a.watch.Owner = members{a}
 	p.Start(a.watch)
 	p.asks = append(p.asks, a)
@@ -157,11 +157,7 @@ func (m members) Tell(n *machine.Notice) bool {
 func (p *past) ask(l xdstp.Locator, list bool) *ask {
 	a := &ask{p: p, name: l.String(), list: list, said: map[string]string{}, trouble: map[string]string{}}
 	a.watch = &machine.Watch{Name: l.Name.String()}
-	if list {
-		a.tree = List(p, typeURL, a.name, &l, a.watch, a)
-	} else {
-		a.tree = One(p, typeURL, a.name, &l, a.watch, a)
-	}
+	a.tree = New(p, Asked{TypeURL: typeURL, Name: a.name, At: &l, List: list}, a.watch, a)
 	a.watch.Owner = taker{a.tree}
 	p.Start(a.watch)
 	p.asks = append(p.asks, a)

@@ -173,5 +173,5 @@ func (n *Name) told(news *News, kind machine.NoticeKind, also *News) *Told {
 func (t *Tree) told(name, authority string, news *News, kind machine.NoticeKind) *Told {
 	own := machine.News(*news)
 	own.Kind, own.Name = kind, name
-	return &Told{Type: t.typeURL, Notice: machine.Notice{News: own, TypeURL: t.typeURL, Authority: authority}}
+	return &Told{Type: t.Asked.TypeURL, Notice: machine.Notice{News: own, TypeURL: t.Asked.TypeURL, Authority: authority}}
 }
