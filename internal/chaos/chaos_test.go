@@ -144,7 +144,8 @@ func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, dif
 	for _, ev := range evs {
 		s.hear(ev)
 	}
-	return m.faults, s.differencesLocked()
+	m.listen()
+	return m.faults, s.differences()
 }
 
 // say has a server say a new state of a resource.

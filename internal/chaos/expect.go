@@ -13,19 +13,19 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// What a client should hold at rest is said in one place, expectLocked, and compared with three
+// What a client should hold at rest is said in one place, expect, and compared with three
 // things: the events that watches got, what the client dumps, and the requests that servers read.
 
-// reachableLocked says whether a server can be reached that may say a name.
-func (m *model) reachableLocked(name string) bool { return m.activeOf(name) != nobody }
+// reachable says whether a server can be reached that may say a name.
+func (m *model) reachable(name string) bool { return m.activeOf(name) != nobody }
 
-// expectLocked is what a subscription should know under a name: a value, an absence, or a failure,
+// expect is what a subscription should know under a name: a value, an absence, or a failure,
 // which is that no server can be reached and no store has it.
-func (s *sub) expectLocked(name string) holding {
+func (s *sub) expect(name string) holding {
 	m := s.model
 	f := m.truths[max(0, m.activeOf(name))].facts[name] // the store is of the first
 	switch {
-	case !m.reachableLocked(name) && (!m.recalled || f == nil):
+	case !m.reachable(name) && (!m.recalled || f == nil):
 		return holding{kind: client.EventFailed}
 	case name == s.all:
 		return holding{kind: client.EventUpdated}
@@ -35,13 +35,13 @@ func (s *sub) expectLocked(name string) holding {
 	return holding{kind: client.EventDoesNotExist}
 }
 
-// wrongLocked says what is wrong with what is known under a name; "" if nothing is. A value of another
+// wrong says what is wrong with what is known under a name; "" if nothing is. A value of another
 // server may be held of what the active one lacks, since the client subscribed there anew (gRFC A71
 // accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
-func (s *sub) wrongLocked(name string, h holding) string {
-	m, want := s.model, s.expectLocked(name)
-	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachableLocked(name) &&
+func (s *sub) wrong(name string, h holding) string {
+	m, want := s.model, s.expect(name)
+	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachable(name) &&
 		h.has() && m.said[h.rev].by.index != m.activeOf(name)
 	h.trouble = nil
 	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
@@ -50,14 +50,14 @@ func (s *sub) wrongLocked(name string, h holding) string {
 	return ""
 }
 
-// differencesLocked compares what a subscription was told. Nothing may be left of trouble that is over: a server
+// differences compares what a subscription was told. Nothing may be left of trouble that is over: a server
 // that has nothing new to say is well again all the same.
-func (s *sub) differencesLocked() (out []string) {
+func (s *sub) differences() (out []string) {
 	for name, t := range s.told {
-		if wrong := s.wrongLocked(name, t.holding); wrong != "" {
+		if wrong := s.wrong(name, t.holding); wrong != "" {
 			out = append(out, wrong)
 		}
-		reachable := s.model.reachableLocked(name)
+		reachable := s.model.reachable(name)
 		switch {
 		case !reachable && s.asks(name) && t.kind != client.EventDoesNotExist && t.trouble == nil:
 			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
@@ -72,14 +72,13 @@ func (s *sub) differencesLocked() (out []string) {
 // Once all timers are over, each watch was told something.
 func (p *program) check(timersOver bool) error {
 	m := p.model
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.listen()
 	var differences []string
-	dumped := p.dumpLocked()
+	dumped := p.dump()
 	for _, s := range p.subs {
-		differences = append(differences, s.differencesLocked()...)
+		differences = append(differences, s.differences()...)
 		for name, t := range s.told {
-			if wrong := s.wrongLocked(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.reachableLocked(name) {
+			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.reachable(name) {
 				differences = append(differences, "in the dump "+wrong)
 			}
 			if timersOver && s.asks(name) && t.holding == (holding{}) {
@@ -96,8 +95,8 @@ func (p *program) check(timersOver bool) error {
 	return nil
 }
 
-// dumpLocked is what the client dumps. Each value in it has to be true, and there once.
-func (p *program) dumpLocked() map[ask]holding {
+// dump is what the client dumps. Each value in it has to be true, and there once.
+func (p *program) dump() map[ask]holding {
 	m, held := p.model, map[ask]holding{}
 	for _, d := range p.client.Dump() {
 		kind := slices.IndexFunc(kinds[:], func(k kind) bool { return k.typ.TypeURL() == d.Type })
@@ -109,7 +108,7 @@ func (p *program) dumpLocked() map[ask]holding {
 			what = holding{kind: client.EventUpdated, rev: kinds[kind].revision(v), stale: d.Stale}
 		}
 		if twice || err != nil || what.has() && m.lies(d.Server, d.Name, what) {
-			m.faultLocked("the client dumps %v of %q, by %s; again: %v; error: %v", what, d.Name, d.Server, twice, err)
+			m.fault("the client dumps %v of %q, by %s; again: %v; error: %v", what, d.Name, d.Server, twice, err)
 			what = holding{}
 		}
 		held[id] = what
@@ -166,8 +165,6 @@ func (s *site) passed(from source) bool {
 
 // wanted is what the subscriptions want.
 func (p *program) wanted() map[ask]bool {
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
 	want := map[ask]bool{}
 	for _, s := range p.subs {
 		for name := range s.told {

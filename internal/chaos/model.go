@@ -11,18 +11,39 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// model knows what the servers say, and judges by it what the client tells. Safe for concurrent use.
+// model knows what the servers say, and judges by it what the client tells. One goroutine uses it, that of its
+// test: what handlers are told waits for that one.
 type model struct {
 	variant
-	log *log.Logger
-
-	mu       sync.Mutex
+	log      *log.Logger
 	truths   []*truth     // of the servers in order of priority
 	said     []*fact      // by revision: whose it is
 	active   [sources]int // whose word counts at rest, or one before it that answers again; nobody if none can be reached
 	recalled bool         // nobody can, and a store has all that the first had said
 	calls    [sources]int // of handlers so far, by source: each has one at a time
 	faults   []string
+
+	mu    sync.Mutex
+	heard []func() // judges what the program was told since; guarded by mu
+}
+
+// later has something that the program was told judged, in its turn. Safe for concurrent use.
+func (m *model) later(judge func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = append(m.heard, judge)
+}
+
+// listen judges what the program was told so far, and says how much that was.
+func (m *model) listen() int {
+	m.mu.Lock()
+	heard := m.heard
+	m.heard = nil
+	m.mu.Unlock()
+	for _, judge := range heard {
+		judge()
+	}
+	return len(heard)
 }
 
 // nobody is who is active when no server can be reached.
@@ -101,8 +122,7 @@ type edit func(*fact) bool
 
 // edit gives a server new states of its resources.
 func (m *model) edit(h *truth, each edit) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.listen()
 	for _, name := range slices.Sorted(maps.Keys(h.facts)) { // so that choices follow from the seed
 		if f := h.facts[name]; each(f) {
 			f.Rev = len(m.said)
@@ -150,8 +170,6 @@ func spoiled(on bool) edit {
 
 // items is what a server is to serve.
 func (m *model) items(h *truth) (items []item) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, f := range h.facts {
 		items = append(items, f.item)
 	}
@@ -184,15 +202,11 @@ func (m *model) lies(uri, name string, what holding) bool {
 
 // use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
 func (m *model) use(active [sources]int, recalled bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.active, m.recalled = active, recalled
 }
 
 // settle notes that everything is right, by the word of the servers that are used.
 func (m *model) settle() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, h := range m.truths {
 		for _, f := range h.facts {
 			if m.activeOf(f.Name) == h.index {
@@ -202,8 +216,8 @@ func (m *model) settle() {
 	}
 }
 
-// faultLocked notes that something is wrong.
-func (m *model) faultLocked(format string, args ...any) {
+// fault notes that something is wrong.
+func (m *model) fault(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	m.log.Printf("FAULT: %s", text)
 	m.faults = append(m.faults, text)

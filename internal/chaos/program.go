@@ -33,7 +33,7 @@ type program struct {
 	// Of the client that lives.
 	client   *client.Client // nil while there is none
 	subs     []*sub         // those that live
-	standing map[string]int // streams that are up, by server; guarded by the model's mutex
+	standing map[string]int // streams that are up, by server
 }
 
 // linger is how long the client keeps a stream on which nothing is watched.
@@ -83,6 +83,7 @@ func (p *program) close() {
 	err := p.client.Close()
 	<-p.client.Done()
 	p.lookups.Wait()
+	p.model.listen()
 	p.client = nil
 	if kept, ok := p.config.Store.(*store.Directory); ok {
 		err = errors.Join(err, kept.Close())
@@ -93,15 +94,12 @@ func (p *program) close() {
 // stood counts a stream that came or went.
 func (p *program) stood(s client.StreamInfo, by int, err error) {
 	p.model.log.Printf("stream %d at %s: %+d %v", s.ID, s.Server, by, err)
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
-	p.standing[s.Server] += by
+	p.model.later(func() { p.standing[s.Server] += by })
 }
 
 // streamsAt is how many streams of the program to a server stand.
 func (p *program) streamsAt(uri string) int {
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
+	p.model.listen()
 	return p.standing[uri]
 }
 
@@ -174,14 +172,13 @@ func (p *program) changeSet(rng *rand.Rand) {
 	}
 	s := sets[rng.IntN(len(sets))]
 	name := p.name(rng, s.kind)
-	p.model.mu.Lock()
+	p.model.listen()
 	member := s.told[name] != nil
 	if member {
 		delete(s.told, name)
 	} else {
 		s.told[name] = &told{}
 	}
-	p.model.mu.Unlock()
 	p.model.log.Printf("%v: %q out: %v", s, name, member)
 	if member {
 		s.set.Remove(name)
@@ -201,16 +198,16 @@ func (p *program) lookup(k int, name string) {
 		defer cancel()
 		m := p.model
 		ev, err := p.client.Get(ctx, kinds[k].typ, name)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		switch {
-		case err == nil && m.lies(ev.Server, name, holding{kind: client.EventUpdated, rev: kinds[k].revision(ev.Value)}):
-			m.faultLocked("a lookup of %q gave a value that the server %s never said", name, ev.Server)
-		case errors.Is(err, client.ErrDoesNotExist) && !slices.ContainsFunc(m.truths, func(h *truth) bool {
-			return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.lies(h.uri, name, holding{kind: client.EventDoesNotExist})
-		}):
-			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
-		}
+		m.later(func() {
+			switch {
+			case err == nil && m.lies(ev.Server, name, holding{kind: client.EventUpdated, rev: kinds[k].revision(ev.Value)}):
+				m.fault("a lookup of %q gave a value that the server %s never said", name, ev.Server)
+			case errors.Is(err, client.ErrDoesNotExist) && !slices.ContainsFunc(m.truths, func(h *truth) bool {
+				return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.lies(h.uri, name, holding{kind: client.EventDoesNotExist})
+			}):
+				m.fault("a lookup was told that %q does not exist, and it does: %v", name, err)
+			}
+		})
 	})
 }
 
@@ -222,12 +219,7 @@ func (p *program) endOne(rng *rand.Rand) {
 
 // endAmid ends one as soon as handlers are called: events then wait for it.
 func (p *program) endAmid(rng *rand.Rand) {
-	calls := func() [sources]int {
-		p.model.mu.Lock()
-		defer p.model.mu.Unlock()
-		return p.model.calls
-	}
-	for before, n := calls(), 0; calls() == before && n < 100; n++ {
+	for n := 0; p.model.listen() == 0 && n < 100; n++ {
 		time.Sleep(slowness / 10)
 	}
 	p.endOne(rng)
@@ -244,8 +236,7 @@ func (p *program) stopAll() {
 func (p *program) end(s *sub) {
 	p.model.log.Printf("%v stops", s)
 	s.on.Stop()
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
+	p.model.listen()
 	calls := p.model.calls
 	s.stopped = &calls
 	p.subs = slices.DeleteFunc(p.subs, func(other *sub) bool { return other == s })

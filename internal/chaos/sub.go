@@ -7,7 +7,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 )
 
-// sub is a subscription of the program. What handlers look at is guarded by the model's mutex.
+// sub is a subscription of the program.
 type sub struct {
 	model   *model
 	id      int
@@ -84,32 +84,37 @@ func (s *sub) hear(evs ...client.Event[any]) {
 	if s.id%3 == 0 {
 		time.Sleep(slowness)
 	}
+	for _, ev := range evs {
+		s.model.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+	}
+	s.model.later(func() { s.judge(evs) })
+}
+
+// judge takes the events of one call of a handler.
+func (s *sub) judge(evs []client.Event[any]) {
 	m := s.model
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	from := sourceOf(evs[0].Name)
 	m.calls[from]++
 	if s.stopped != nil {
 		if m.calls[from] > s.stopped[from]+1 { // the first may have been running, and no other beside it
-			m.faultLocked("%v was told of %q after it was stopped", s, evs[0].Name)
+			m.fault("%v was told of %q after it was stopped", s, evs[0].Name)
 		}
 		return
 	}
 	for _, ev := range evs {
-		m.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
 		switch t := s.told[ev.Name]; {
 		case t != nil:
-			s.judge(t, ev)
+			s.take(t, ev)
 		case s.form == watch:
-			m.faultLocked("%v was told of %q", s, ev.Name)
+			m.fault("%v was told of %q", s, ev.Name)
 		case ev.Kind == client.EventUpdated: // of what left the set while the handler was being called, or is none of "*"
 			s.updated(&told{}, ev)
 		}
 	}
 }
 
-// judge takes what is told of a resource, or of a collection as a whole, and sees that it may be.
-func (s *sub) judge(t *told, ev client.Event[any]) {
+// take takes what is told of a resource, or of a collection as a whole, and sees that it may be.
+func (s *sub) take(t *told, ev client.Event[any]) {
 	m := s.model
 	switch ev.Kind {
 	case client.EventUpdated:
@@ -119,7 +124,7 @@ func (s *sub) judge(t *told, ev client.Event[any]) {
 	case client.EventDoesNotExist:
 		for name := range s.told {
 			if (name == ev.Name || ev.Name == s.all) && m.lies(ev.Server, name, holding{kind: ev.Kind}) {
-				m.faultLocked("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, name)
+				m.fault("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, name)
 			}
 		}
 		if ev.Name != s.all { // which is complete without members too
@@ -127,17 +132,17 @@ func (s *sub) judge(t *told, ev client.Event[any]) {
 		}
 	case client.EventFailed:
 		if t.has() {
-			m.faultLocked("%v lost the value of %q: %v", s, ev.Name, ev.Err)
+			m.fault("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
 		t.holding = holding{kind: ev.Kind, trouble: ev.Err}
 	case client.EventAmbientError:
 		if !t.has() {
-			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
+			m.fault("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
 		}
 		t.trouble = ev.Err
 	case client.EventRecovered:
 		if t.trouble == nil {
-			m.faultLocked("%v was told that %q has recovered, and nothing was wrong", s, ev.Name)
+			m.fault("%v was told that %q has recovered, and nothing was wrong", s, ev.Name)
 		}
 		t.trouble = nil
 	}
@@ -148,16 +153,16 @@ func (s *sub) updated(t *told, ev client.Event[any]) {
 	m := s.model
 	to := holding{kind: ev.Kind, rev: kinds[s.kind].revision(ev.Value), stale: ev.Stale} // trouble that goes on is told after it
 	if m.lies(ev.Server, ev.Name, to) {
-		m.faultLocked("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
+		m.fault("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
 		return
 	}
 	newest := &t.newest[m.said[to.rev].by.index]
 	if to.rev < *newest {
-		m.faultLocked("%v was told %v of %q after %d", s, to, ev.Name, *newest)
+		m.fault("%v was told %v of %q after %d", s, to, ev.Name, *newest)
 	}
 	*newest = to.rev
 	if t.holding == to {
-		m.faultLocked("%v was told %v of %q twice", s, to, ev.Name)
+		m.fault("%v was told %v of %q twice", s, to, ev.Name)
 	}
 	t.holding = to
 }
