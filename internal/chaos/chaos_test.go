@@ -148,6 +148,16 @@ func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, dif
 	return m.faults, s.differences()
 }
 
+// unreached is after all servers.
+const unreached = 2
+
+// reach has a server and those after it be within reach.
+func (m *model) reach(from int) {
+	for i, h := range m.truths {
+		h.reached = i >= from
+	}
+}
+
 // say has a server say a new state of a resource.
 func (m *model) say(h *truth, name string) {
 	m.edit(h, func(f *fact) bool {
@@ -194,8 +204,8 @@ func TestModel(t *testing.T) {
 		"moved, back in time": {1, []client.Event[any]{there("a", "4-"), there("b", "5-"), there("a", "2-"), there("b", "5-")}, true, false},
 		"under a wrong name":  {0, []client.Event[any]{there("b", "4-")}, true, true},
 		"of nobody":           {0, []client.Event[any]{there("c", "4-")}, true, true},
-		"nobody, told":        {nobody, []client.Event[any]{there("b", "5-"), trouble}, false, false},
-		"nobody, not told":    {nobody, []client.Event[any]{there("b", "5-")}, false, true},
+		"nobody, told":        {unreached, []client.Event[any]{there("b", "5-"), trouble}, false, false},
+		"nobody, not told":    {unreached, []client.Event[any]{there("b", "5-")}, false, true},
 		"another's":           {0, []client.Event[any]{there("a", "4-"), another}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +217,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 			m.settle()
-			m.use(everywhere(c.active), false)
+			m.reach(c.active)
 			faults, differences := m.told(watch, "cds-0", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
@@ -238,15 +248,15 @@ func TestModelOfCollections(t *testing.T) {
 		"a value of it":     {0, []client.Event[any]{there("a", "0-"), synced, all(client.EventUpdated, nil)}, true, false},
 		"trouble":           {0, []client.Event[any]{there("a", "0-"), synced, trouble}, false, true},
 		"trouble, over":     {0, []client.Event[any]{there("a", "0-"), synced, trouble, all(client.EventRecovered, nil)}, false, false},
-		"nobody, told once": {nobody, []client.Event[any]{there("a", "0-"), synced, trouble}, false, false},
-		"nobody, not told":  {nobody, []client.Event[any]{there("a", "0-"), synced}, false, true},
+		"nobody, told once": {unreached, []client.Event[any]{there("a", "0-"), synced, trouble}, false, false},
+		"nobody, not told":  {unreached, []client.Event[any]{there("a", "0-"), synced}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(variant{delta: true}, newJournal(t))
 			m.truths[0].uri = "a"
 			m.say(m.truths[0], "cds-0")
 			m.settle()
-			m.use(everywhere(c.active), false)
+			m.reach(c.active)
 			faults, differences := m.told(collection, "*", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
@@ -275,14 +285,14 @@ func TestModelAllowsAbsence(t *testing.T) {
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
 	w := &world{log: newJournal(t), model: newModel(variant{spares: 2}, nil)}
-	w.model.use(everywhere(2), false)
 	for _, h := range w.model.truths {
-		w.sites = append(w.sites, &site{world: w, truth: h})
+		w.sites = append(w.sites, &site{world: w, truth: h, turn: &turn{}, passed: true, silent: h.index != 1})
 	}
-	w.sites[0].turn = &turn{}
-	w.sites[0].end()
-	if w.sites[0].turn != nil || w.model.active != everywhere(0) {
-		t.Errorf("servers %d are active", w.model.active)
+	w.sites[1].end()
+	for i, want := range []bool{true, false, false} {
+		if s := w.sites[i]; s.passed != want || s.silent != want {
+			t.Errorf("server %d, passed: %v, silent: %v", i, s.passed, s.silent)
+		}
 	}
 }
 

@@ -16,21 +16,25 @@ import (
 // What a client should hold at rest is said in one place, expect, and compared with three
 // things: the events that watches got, what the client dumps, and the requests that servers read.
 
-// reachable says whether a server can be reached that may say a name.
-func (m *model) reachable(name string) bool { return m.activeOf(name) != nobody }
-
 // expect is what a subscription should know under a name: a value, an absence, or a failure,
 // which is that no server can be reached and no store has it.
 func (s *sub) expect(name string) holding {
 	m := s.model
-	f := m.truths[max(0, m.activeOf(name))].facts[name] // the store is of the first
+	from, stale := m.active(sourceOf(name)), false
+	if from == nil && m.recalled {
+		from, stale = m.truths[0], true
+	}
+	if from == nil {
+		return holding{kind: client.EventFailed}
+	}
+	f := from.facts[name]
 	switch {
-	case !m.reachable(name) && (!m.recalled || f == nil):
+	case f == nil && stale:
 		return holding{kind: client.EventFailed}
 	case name == s.all:
 		return holding{kind: client.EventUpdated}
 	case f != nil && f.Present:
-		return holding{kind: client.EventUpdated, rev: f.Rev, stale: m.recalled}
+		return holding{kind: client.EventUpdated, rev: f.Rev, stale: stale}
 	}
 	return holding{kind: client.EventDoesNotExist}
 }
@@ -41,8 +45,8 @@ func (s *sub) expect(name string) holding {
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
 func (s *sub) wrong(name string, h holding) string {
 	m, want := s.model, s.expect(name)
-	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachable(name) &&
-		h.has() && m.said[h.rev].by.index != m.activeOf(name)
+	active := m.active(sourceOf(name))
+	mixed := !m.delta && !kinds[s.kind].typ.FullState() && active != nil && h.has() && m.said[h.rev].by != active
 	h.trouble = nil
 	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
 		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
@@ -57,7 +61,7 @@ func (s *sub) differences() (out []string) {
 		if wrong := s.wrong(name, t.holding); wrong != "" {
 			out = append(out, wrong)
 		}
-		reachable := s.model.reachable(name)
+		reachable := s.model.active(sourceOf(name)) != nil
 		switch {
 		case !reachable && s.asks(name) && t.kind != client.EventDoesNotExist && t.trouble == nil:
 			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
@@ -78,7 +82,7 @@ func (p *program) check(timersOver bool) error {
 	for _, s := range p.subs {
 		differences = append(differences, s.differences()...)
 		for name, t := range s.told {
-			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.reachable(name) {
+			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.active(sourceOf(name)) != nil {
 				differences = append(differences, "in the dump "+wrong)
 			}
 			if timersOver && s.asks(name) && t.holding == (holding{}) {
@@ -121,14 +125,15 @@ func (p *program) dump() map[ask]holding {
 // are silent. Where a source has none that can be reached, lookups of it may be kept, so only active servers are looked at.
 func (w *world) checkRequests() error {
 	want := w.program.wanted()
+	plain, structured := w.model.active(ofPlain), w.model.active(ofAuthority)
 	for _, s := range w.sites {
-		active := slices.Contains(w.model.active[:], s.index)
-		if !active && slices.Contains(w.model.active[:], nobody) {
+		active := s.truth == plain || s.truth == structured
+		if !active && (plain == nil || structured == nil) {
 			continue
 		}
 		expected, types := map[ask]bool{}, map[int]bool{}
 		for a := range want {
-			if s.usedFor(a.Name) {
+			if s.usedFor(sourceOf(a.Name)) {
 				expected[a], types[a.Kind] = true, true
 			}
 		}
@@ -153,14 +158,9 @@ func (w *world) checkRequests() error {
 	return nil
 }
 
-// usedFor says whether a server is to be asked for a name.
-func (s *site) usedFor(name string) bool {
-	return s.index == s.model.activeOf(name) || s.silent && s.passed(sourceOf(name))
-}
-
-// passed says whether a server after this one is used for a source that has this one too.
-func (s *site) passed(from source) bool {
-	return s.model.first(from) <= s.index && s.index < s.model.active[from]
+// usedFor says whether a server is to be asked for the names of a source.
+func (s *site) usedFor(from source) bool {
+	return s.truth == s.model.active(from) || s.silent && s.model.passed(s.truth, from)
 }
 
 // wanted is what the subscriptions want.

@@ -139,9 +139,9 @@ func (tr *trio) watch() {
 func (tr *trio) follow() {
 	first := slices.Index(tr.up[:], true)
 	switch {
-	case first == nobody && tr.lacking:
+	case first < 0 && tr.lacking:
 		tr.active = len(tr.up) - 1
-	case first != nobody && (first < tr.active || tr.lacking && !tr.up[tr.active]):
+	case first >= 0 && (first < tr.active || tr.lacking && !tr.up[tr.active]):
 		tr.active = first
 	}
 	tr.lacking = tr.lacking && !tr.up[tr.active]
@@ -159,9 +159,7 @@ func (tr *trio) rest() {
 	if !tr.up[tr.active] {
 		return
 	}
-	for _, s := range tr.sites {
-		s.edit(refreshed)
-	}
+	tr.refresh()
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
 	tr.look()
@@ -171,15 +169,13 @@ func (tr *trio) rest() {
 // look compares what the program knows, and what servers are asked, with what should be.
 func (tr *trio) look() {
 	tr.t.Helper()
-	active := nobody
-	if tr.up[tr.active] {
-		active = tr.active
+	for i, s := range tr.sites {
+		s.reached = tr.up[tr.active] && i >= tr.active
 	}
-	tr.model.use(everywhere(active), false)
 	if err := tr.program.check(true); err != nil {
 		tr.t.Error(err)
 	}
 	if err := tr.checkRequests(); err != nil {
-		tr.t.Errorf("while server %d is active: %v", active, err)
+		tr.t.Errorf("while server %d is active: %v", tr.active, err)
 	}
 }

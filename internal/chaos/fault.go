@@ -159,19 +159,15 @@ func (s *site) resume() {
 // end ends the fault at a server that is mended.
 func (s *site) end() {
 	s.log.Printf("fault %s has ended at server %d", s.turn.name, s.index)
-	s.turn = nil
-	s.goesTo(s.index)
+	s.turn, s.passed = nil, false
+	s.leaves(s.sites[s.index+1:])
 }
 
-// goesTo notes that the program may go to a server from now on. It no longer stands by at silent servers
-// after that: when it goes on it comes to them, and waits there.
-func (w *world) goesTo(server int) {
-	active := w.model.active
-	for from := range active {
-		active[from] = min(active[from], server)
-	}
-	w.model.use(active, false)
-	for _, s := range w.sites[server+1:] {
+// leaves notes that the program may not use these servers any more, nor stand by at those that are silent: when it
+// comes to them again, it waits there.
+func (w *world) leaves(sites []*site) {
+	for _, s := range sites {
+		s.passed = false
 		if s.silent {
 			s.silent, s.turn.out = false, false
 		}
@@ -275,7 +271,7 @@ func storm(s *site) {
 func idle(s *site) {
 	s.program.stopAll()
 	time.Sleep(3 * linger)
-	s.goesTo(nobody)
+	s.leaves(s.sites)
 	cut(s)
 }
 
@@ -343,7 +339,7 @@ func certsDamaged(damage func(p *pki, file string), names ...string) []action {
 		s.connected()
 		in(s, s.files.clientDir)
 	}, func(s *site) {
-		s.settle(everywhere(s.index))
+		s.settle()
 		in(s, s.files.serverDir)
 	}, rotated(false, false))
 }
@@ -356,7 +352,6 @@ func (s *site) connected() {
 			s.program.subscribe(collection, k, "*")
 		}
 	}
-	s.model.use(everywhere(s.index), false)
 	s.await()
 }
 
@@ -366,7 +361,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 	return inTurn(func(s *site) {
 		s.files.writeToken(31 * time.Second) // the client has it read with its next stream, and keeps it for a second
 		cut(s)
-		s.settle(everywhere(s.index))
+		s.settle()
 		spoil(s.files, s.files.token())
 		time.Sleep(1500 * time.Millisecond)
 		cut(s)
@@ -376,7 +371,7 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 // hushed has a server that is out of reach be reached again if the program was seen to use one after
 // it, and read what it is asked, and say nothing.
 func hushed(s *site) {
-	if s.passed(ofPlain) || s.passed(ofAuthority) {
+	if s.passed {
 		s.silent = true
 		s.order("Be", Mood{Hush: true})
 		must(s.t, s.proxy.Refuse(false))

@@ -84,7 +84,7 @@ func (s *site) comeAndGo(streams int64, do func(*site)) {
 		s.sleep(100 * time.Millisecond)
 	}
 	s.catchUp()
-	s.settle(everywhere(s.index))
+	s.settle()
 }
 
 // left is the least of some measurements: what was closed last takes a while to be gone.

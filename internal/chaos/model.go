@@ -18,8 +18,7 @@ type model struct {
 	log      *log.Logger
 	truths   []*truth     // of the servers in order of priority
 	said     []*fact      // by revision: whose it is
-	active   [sources]int // whose word counts at rest, or one before it that answers again; nobody if none can be reached
-	recalled bool         // nobody can, and a store has all that the first had said
+	recalled bool         // a store has all that the first server had said, for when none can be reached
 	calls    [sources]int // of handlers so far, by source: each has one at a time
 	faults   []string
 
@@ -46,9 +45,6 @@ func (m *model) listen() int {
 	return len(heard)
 }
 
-// nobody is who is active when no server can be reached.
-const nobody = -1
-
 // source is the servers that may say a name, in order of priority. Of names of the authority they are all servers
 // but the first, if there are others.
 type source int
@@ -66,14 +62,24 @@ func sourceOf(name string) source {
 	return ofPlain
 }
 
-// activeOf is the server whose word counts for a name.
-func (m *model) activeOf(name string) int { return m.active[sourceOf(name)] }
-
 // first is the first server of a source.
 func (m *model) first(from source) int { return min(int(from), m.spares) }
 
-// everywhere is a server that is the active one of all sources.
-func everywhere(server int) [sources]int { return [sources]int{server, server} }
+// active is the server of a source whose word counts: the first that can be reached; nil if none can.
+func (m *model) active(from source) *truth {
+	for _, h := range m.truths[m.first(from):] {
+		if h.reached {
+			return h
+		}
+	}
+	return nil
+}
+
+// passed says whether a server is one of a source, and another after it is the active one.
+func (m *model) passed(h *truth, from source) bool {
+	active := m.active(from)
+	return active != nil && m.first(from) <= h.index && h.index < active.index
+}
 
 // largeResource is more than grpc writes at once.
 const largeResource = 40_000
@@ -86,9 +92,10 @@ const servers = 3
 
 // truth is what one server says.
 type truth struct {
-	index int    // in order of priority
-	uri   string // that events name
-	facts map[string]*fact
+	index   int    // in order of priority
+	uri     string // that events name
+	facts   map[string]*fact
+	reached bool // it could be when the world last rested
 }
 
 // fact is what a server says of a resource. Each state that it says has a revision of its own, so
@@ -104,7 +111,7 @@ type fact struct {
 func newModel(v variant, log *log.Logger) *model {
 	m := &model{variant: v, log: log}
 	for i := range 1 + v.spares {
-		h := &truth{index: i, facts: map[string]*fact{}}
+		h := &truth{index: i, facts: map[string]*fact{}, reached: true}
 		for k, kind := range kinds {
 			for n := range names {
 				for _, name := range []string{kind.name(n), kind.member(n)} {
@@ -200,16 +207,11 @@ func (m *model) lies(uri, name string, what holding) bool {
 	return f != nil && f.stayed
 }
 
-// use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
-func (m *model) use(active [sources]int, recalled bool) {
-	m.active, m.recalled = active, recalled
-}
-
-// settle notes that everything is right, by the word of the servers that are used.
+// settle notes that everything is right, by the word of the active servers.
 func (m *model) settle() {
 	for _, h := range m.truths {
 		for _, f := range h.facts {
-			if m.activeOf(f.Name) == h.index {
+			if m.active(sourceOf(f.Name)) == h {
 				f.stayed = f.Present
 			}
 		}

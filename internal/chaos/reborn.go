@@ -65,11 +65,12 @@ const storeTime = 4 * time.Second
 func reborn(s *site) {
 	how := damage(s.turn.n)
 	must(s.t, s.proxy.Refuse(false))
-	s.settle(everywhere(s.index))
+	s.reached = true
+	s.settle()
 	time.Sleep(storeTime)
 	s.change(0.5)
 	if how == whole {
-		s.settle(everywhere(s.index))
+		s.settle()
 		time.Sleep(resourceTimeout + storeTime)
 	} else { // saves begin two seconds after a change
 		time.Sleep(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
@@ -78,9 +79,10 @@ func reborn(s *site) {
 	kept := s.nextStore(how)
 	must(s.t, s.proxy.Refuse(true))
 	cut(s)
-	s.model.use(everywhere(nobody), how == whole)
+	s.reached, s.model.recalled = false, how == whole
 	s.program.restart(kept)
 	s.await()
+	s.model.recalled = false
 }
 
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was

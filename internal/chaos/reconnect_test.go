@@ -49,7 +49,7 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 		s.sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
 		if round%40 == 0 {
 			s.catchUp()
-			s.settle(everywhere(s.index))
+			s.settle()
 			s.sleep(2 * resourceTimeout) // a stream may begin anew, and timers with it
 			must(t, s.program.check(true))
 		}

@@ -27,6 +27,7 @@ type site struct {
 	names  *nameserver.Server // nil unless viaDNS
 
 	turn   *turn // the fault that lasts; nil if none does
+	passed bool  // the program was seen to use a server after this one, for some names
 	silent bool  // hushed, and the program stands by there
 	deaf   bool  // the server may not know of the end of connections or streams
 	away   bool  // it cannot take orders; what changes it hears when it is back

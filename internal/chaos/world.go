@@ -121,19 +121,6 @@ func (w *world) round(from []fault) {
 	w.rest()
 }
 
-// unbroken is the first server of each source at which there is no fault.
-func (w *world) unbroken() [sources]int {
-	active := everywhere(nobody)
-	for from := range sources {
-		for i := len(w.sites) - 1; i >= w.model.first(from); i-- {
-			if w.sites[i].turn == nil {
-				active[from] = i
-			}
-		}
-	}
-	return active
-}
-
 // broken are the servers at which a fault lasts.
 func (w *world) broken() []*site {
 	return slices.DeleteFunc(slices.Clone(w.sites), func(s *site) bool { return s.turn == nil })
@@ -149,10 +136,16 @@ func (w *world) allOut() bool {
 // all servers are asked for what they should be.
 func (w *world) rest() {
 	w.program.probe()
-	active := w.unbroken()
-	w.log.Printf("rest: servers %d are active", active)
-	w.settle(active)
-	if active == everywhere(nobody) {
+	for _, s := range w.sites {
+		s.reached = s.turn == nil
+	}
+	broken := w.broken()
+	w.log.Printf("rest: %d servers are broken", len(broken))
+	w.settle()
+	for _, s := range broken {
+		s.passed = w.model.passed(s.truth, ofPlain) || w.model.passed(s.truth, ofAuthority)
+	}
+	if len(broken) == len(w.sites) {
 		return
 	}
 	for _, s := range w.sites {
@@ -162,32 +155,29 @@ func (w *world) rest() {
 		}
 	}
 	if err := eventually(patience, func() error { return w.checkRequests() }); err != nil {
-		w.t.Fatalf("while servers %d are active: %v", active, err)
+		w.t.Fatalf("while %d servers are broken: %v", len(broken), err)
 	}
-	w.refresh(active)
+	w.refresh()
 	w.program.endAmid(w.rng)
-	w.settle(active)
+	w.settle()
 }
 
-// settle waits until every watch is right by the word of the active servers, has them change everything,
+// settle waits until every watch is right by the word of the active servers, has all change everything,
 // and waits again: so it is seen that every subscription stands. It then notes what is known.
-func (w *world) settle(active [sources]int) {
+func (w *world) settle() {
 	w.t.Helper()
-	w.model.use(active, false)
 	w.await()
-	w.refresh(active)
+	w.refresh()
 	w.await()
 	w.model.settle()
 	w.log.Printf("settled")
 }
 
-// refresh has the active servers change everything.
-func (w *world) refresh(active [sources]int) {
+// refresh changes everything at all servers, of which only the active ones are heard.
+func (w *world) refresh() {
 	w.log.Printf("everything changes")
 	for _, s := range w.sites {
-		if slices.Contains(active[:], s.index) {
-			s.edit(refreshed)
-		}
+		s.edit(refreshed)
 	}
 }
 
