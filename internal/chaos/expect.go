@@ -58,7 +58,7 @@ func (s *sub) wrong(name string, h holding) string {
 // that has nothing new to say is well again all the same.
 func (s *sub) differences() (out []string) {
 	for name, t := range s.told {
-		if wrong := s.wrong(name, t.holding); wrong != "" {
+		if wrong := s.wrong(name, *t); wrong != "" {
 			out = append(out, wrong)
 		}
 		reachable := s.model.active(sourceOf(name)) != nil
@@ -85,7 +85,7 @@ func (p *program) check(timersOver bool) error {
 			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.active(sourceOf(name)) != nil {
 				differences = append(differences, "in the dump "+wrong)
 			}
-			if timersOver && s.asks(name) && t.holding == (holding{}) {
+			if timersOver && s.asks(name) && *t == (holding{}) {
 				differences = append(differences, fmt.Sprintf("%v was told nothing of %q", s, name))
 			}
 		}

@@ -60,7 +60,7 @@ func (k kind) glob() string {
 	return "xdstp://" + authority + "/" + strings.TrimPrefix(k.typ.TypeURL(), resource.TypePrefix) + "/p/*"
 }
 
-// revision reads what item.message wrote; -1 if it is not that.
+// revision reads what fact.message wrote; -1 if it is not that.
 func (k kind) revision(value any) int {
 	digits, _, _ := strings.Cut(k.text(value), "-")
 	rev, err := strconv.Atoi(digits)
@@ -76,28 +76,18 @@ type ask struct {
 	Name string
 }
 
-// item is a resource on its way to the server process.
-type item struct {
-	Kind    int // index into kinds
-	Name    string
-	Present bool
-	Rev     int
-	Size    int  // of the padding, in bytes
-	Bad     bool // a cluster that validation refuses
-}
-
 // version is of this state, and of what is bad instead.
-func (i item) version() string {
-	if i.Bad {
-		return fmt.Sprint(i.Rev, "bad")
+func (f *fact) version() string {
+	if f.Bad {
+		return fmt.Sprint(f.Rev, "bad")
 	}
-	return fmt.Sprint(i.Rev)
+	return fmt.Sprint(f.Rev)
 }
 
 // message makes the resource. Its text begins with the revision; what is bad has none.
-func (i item) message() proto.Message {
-	m := kinds[i.Kind].make(i.Name, i.version()+"-"+strings.Repeat("x", i.Size))
-	if c, ok := m.(*clusterv3.Cluster); ok && i.Bad {
+func (f *fact) message() proto.Message {
+	m := kinds[f.Kind].make(f.Name, f.version()+"-"+strings.Repeat("x", f.Size))
+	if c, ok := m.(*clusterv3.Cluster); ok && f.Bad {
 		c.ConnectTimeout = durationpb.New(-time.Second)
 	}
 	return m

@@ -87,9 +87,6 @@ const largeResource = 40_000
 // names is how many resources each type may have, of each form of name.
 const names = 10
 
-// servers is how many a world has at most.
-const servers = 3
-
 // truth is what one server says.
 type truth struct {
 	index   int    // in order of priority
@@ -99,9 +96,15 @@ type truth struct {
 }
 
 // fact is what a server says of a resource. Each state that it says has a revision of its own, so
-// that a value tells who said it, and when.
+// that a value tells who said it, and when. The server's process has no use for what is not exported.
 type fact struct {
-	item
+	Kind    int // index into kinds
+	Name    string
+	Present bool
+	Rev     int
+	Size    int  // of the padding, in bytes
+	Bad     bool // a cluster that validation refuses
+
 	by     *truth
 	number int  // in its name
 	stayed bool // it is there, and was since all watches were last right
@@ -115,7 +118,7 @@ func newModel(v variant, log *log.Logger) *model {
 		for k, kind := range kinds {
 			for n := range names {
 				for _, name := range []string{kind.name(n), kind.member(n)} {
-					h.facts[name] = &fact{item: item{Kind: k, Name: name}, by: h, number: n}
+					h.facts[name] = &fact{Kind: k, Name: name, by: h, number: n}
 				}
 			}
 		}
@@ -173,14 +176,6 @@ func spoiled(on bool) edit {
 		f.Bad = on && kinds[f.Kind].label == "cds" && f.number%2 == 0
 		return false
 	}
-}
-
-// items is what a server is to serve.
-func (m *model) items(h *truth) (items []item) {
-	for _, f := range h.facts {
-		items = append(items, f.item)
-	}
-	return items
 }
 
 // truthOf finds the server that an event names.

@@ -156,9 +156,10 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 	case collection:
 		s.on, err = p.client.WatchAll(context.Background(), typ, names[0], hear)
 	case set:
-		s.set, err = p.client.NewSet(context.Background(), typ, hear)
+		of, err := p.client.NewSet(context.Background(), typ, hear)
 		must(p.t, err)
-		s.on, err = s.set, s.set.Add(names...)
+		s.on = of
+		must(p.t, of.Add(names...))
 	}
 	must(p.t, err)
 	return s
@@ -177,13 +178,13 @@ func (p *program) changeSet(rng *rand.Rand) {
 	if member {
 		delete(s.told, name)
 	} else {
-		s.told[name] = &told{}
+		s.told[name] = &holding{}
 	}
 	p.model.log.Printf("%v: %q out: %v", s, name, member)
-	if member {
-		s.set.Remove(name)
+	if of := s.on.(*client.Set); member {
+		of.Remove(name)
 	} else {
-		must(p.t, s.set.Add(name))
+		must(p.t, of.Add(name))
 	}
 }
 

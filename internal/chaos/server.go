@@ -132,13 +132,13 @@ func (h *host) Be(m Mood, _ none) error {
 }
 
 // Set changes the resources.
-func (h *host) Set(to []item, _ none) error {
+func (h *host) Set(to map[string]*fact, _ none) error {
 	var there []*discoveryv3.Resource
-	for _, i := range to {
-		if i.Present {
-			there = append(there, testutil.Wrapped(i.Name, i.version(), i.message()))
+	for _, f := range to {
+		if f.Present {
+			there = append(there, testutil.Wrapped(f.Name, f.version(), f.message()))
 		} else {
-			h.store.Remove(kinds[i.Kind].typ.TypeURL(), i.Name)
+			h.store.Remove(kinds[f.Kind].typ.TypeURL(), f.Name)
 		}
 	}
 	return h.store.Set(there...)

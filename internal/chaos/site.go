@@ -139,7 +139,7 @@ func (s *site) asked() (a Asked) {
 // publish has the server say the truth.
 func (s *site) publish() {
 	if !s.away {
-		must(s.t, s.orders.Call("host.Set", s.model.items(s.truth), nil))
+		must(s.t, s.orders.Call("host.Set", s.facts, nil))
 	}
 }
 

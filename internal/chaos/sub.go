@@ -16,9 +16,9 @@ type sub struct {
 	all     string // of a collection: "*" or a glob
 	probe   bool   // see program.probe
 	on      interface{ Stop() }
-	set     *client.Set      // the same, if it is a set
-	told    map[string]*told // of each name that is subscribed to, all among them, and of each member that there may be
-	stopped *[sources]int    // the model's calls when Stop had returned; nil before
+	told    map[string]*holding // of each name that is subscribed to, all among them, and of each member that there may be
+	newest  map[*fact]int       // revision that was ever told
+	stopped *[sources]int       // the model's calls when Stop had returned; nil before
 }
 
 // form is how the program subscribes.
@@ -31,9 +31,9 @@ const (
 )
 
 func newSub(m *model, id int, f form, kind int, asked []string) *sub {
-	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*told{}}
+	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*holding{}, newest: map[*fact]int{}}
 	for _, n := range asked {
-		s.told[n] = &told{}
+		s.told[n] = &holding{}
 	}
 	if f == collection {
 		s.all = asked[0]
@@ -42,7 +42,7 @@ func newSub(m *model, id int, f form, kind int, asked []string) *sub {
 			if s.all == "*" {
 				member = kinds[kind].name(n)
 			}
-			s.told[member] = &told{}
+			s.told[member] = &holding{}
 		}
 	}
 	return s
@@ -50,12 +50,6 @@ func newSub(m *model, id int, f form, kind int, asked []string) *sub {
 
 // asks says whether the subscription is to a name itself, and not to what it is a member of.
 func (s *sub) asks(name string) bool { return s.all == "" || s.all == name }
-
-// told is what a subscription was told of a resource.
-type told struct {
-	holding
-	newest [servers]int // revision that was ever told, by server
-}
 
 // holding is what is known of a resource: by a subscription, by the client, or by the model. A
 // collection that is complete has a value.
@@ -108,19 +102,19 @@ func (s *sub) judge(evs []client.Event[any]) {
 		case s.form == watch:
 			m.fault("%v was told of %q", s, ev.Name)
 		case ev.Kind == client.EventUpdated: // of what left the set while the handler was being called, or is none of "*"
-			s.updated(&told{}, ev)
+			s.updated(&holding{}, ev)
 		}
 	}
 }
 
 // take takes what is told of a resource, or of a collection as a whole, and sees that it may be.
-func (s *sub) take(t *told, ev client.Event[any]) {
+func (s *sub) take(t *holding, ev client.Event[any]) {
 	m := s.model
 	switch ev.Kind {
 	case client.EventUpdated:
 		s.updated(t, ev)
 	case client.EventSynced:
-		t.holding = holding{kind: client.EventUpdated} // trouble that goes on is told after it
+		*t = holding{kind: client.EventUpdated} // trouble that goes on is told after it
 	case client.EventDoesNotExist:
 		for name := range s.told {
 			if (name == ev.Name || ev.Name == s.all) && m.lies(ev.Server, name, holding{kind: ev.Kind}) {
@@ -128,13 +122,13 @@ func (s *sub) take(t *told, ev client.Event[any]) {
 			}
 		}
 		if ev.Name != s.all { // which is complete without members too
-			t.holding = holding{kind: ev.Kind}
+			*t = holding{kind: ev.Kind}
 		}
 	case client.EventFailed:
 		if t.has() {
 			m.fault("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
-		t.holding = holding{kind: ev.Kind, trouble: ev.Err}
+		*t = holding{kind: ev.Kind, trouble: ev.Err}
 	case client.EventAmbientError:
 		if !t.has() {
 			m.fault("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
@@ -149,22 +143,22 @@ func (s *sub) take(t *told, ev client.Event[any]) {
 }
 
 // updated judges a value: the server said it, and nothing newer of its was heard before.
-func (s *sub) updated(t *told, ev client.Event[any]) {
+func (s *sub) updated(t *holding, ev client.Event[any]) {
 	m := s.model
 	to := holding{kind: ev.Kind, rev: kinds[s.kind].revision(ev.Value), stale: ev.Stale} // trouble that goes on is told after it
 	if m.lies(ev.Server, ev.Name, to) {
 		m.fault("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
 		return
 	}
-	newest := &t.newest[m.said[to.rev].by.index]
-	if to.rev < *newest {
-		m.fault("%v was told %v of %q after %d", s, to, ev.Name, *newest)
+	f := m.said[to.rev]
+	if to.rev < s.newest[f] {
+		m.fault("%v was told %v of %q after %d", s, to, ev.Name, s.newest[f])
 	}
-	*newest = to.rev
-	if t.holding == to {
+	s.newest[f] = to.rev
+	if *t == to {
 		m.fault("%v was told %v of %q twice", s, to, ev.Name)
 	}
-	t.holding = to
+	*t = to
 }
 
 func (s *sub) String() string { return fmt.Sprintf("%v %d of %s", s.form, s.id, kinds[s.kind].label) }
