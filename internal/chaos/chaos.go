@@ -65,7 +65,7 @@ func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world
 	}
 	w.program.open()
 	for range 10 {
-		w.program.step(w.rng)
+		w.program.step()
 	}
 	w.rest()
 	heap, before := weigh(w.program.came.Load()), w.use()

@@ -209,7 +209,7 @@ func TestModel(t *testing.T) {
 		"another's":           {0, []client.Event[any]{there("a", "4-"), another}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(variant{delta: true, spares: 1}, newJournal(t))
+			m := newModel(t, 0, variant{delta: true, spares: 1})
 			for range 3 { // 0, 2 and 4 are of a, and 1, 3 and 5 of b
 				for i, h := range m.truths {
 					h.uri = []string{"a", "b"}[i]
@@ -252,7 +252,7 @@ func TestModelOfCollections(t *testing.T) {
 		"nobody, not told":  {unreached, []client.Event[any]{there("a", "0-"), synced}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(variant{delta: true}, newJournal(t))
+			m := newModel(t, 0, variant{delta: true})
 			m.truths[0].uri = "a"
 			m.say(m.truths[0], "cds-0")
 			m.settle()
@@ -270,7 +270,7 @@ func TestModelOfCollections(t *testing.T) {
 
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(variant{delta: true}, newJournal(t))
+	m := newModel(t, 0, variant{delta: true})
 	m.settle()
 	m.say(m.truths[0], "cds-0")
 	if faults, differences := m.told(watch, "cds-0", gone("")); len(faults) != 0 || len(differences) != 1 {
@@ -284,8 +284,8 @@ func TestModelAllowsAbsence(t *testing.T) {
 
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
-	w := &world{log: newJournal(t), model: newModel(variant{spares: 2}, nil)}
-	for _, h := range w.model.truths {
+	w := &world{model: newModel(t, 0, variant{spares: 2})}
+	for _, h := range w.truths {
 		w.sites = append(w.sites, &site{world: w, truth: h, turn: &turn{}, passed: true, silent: h.index != 1})
 	}
 	w.sites[1].end()

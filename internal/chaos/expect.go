@@ -19,10 +19,9 @@ import (
 // expect is what a subscription should know under a name: a value, an absence, or a failure,
 // which is that no server can be reached and no store has it.
 func (s *sub) expect(name string) holding {
-	m := s.model
-	from, stale := m.active(sourceOf(name)), false
-	if from == nil && m.recalled {
-		from, stale = m.truths[0], true
+	from, stale := s.active(sourceOf(name)), false
+	if from == nil && s.recalled {
+		from, stale = s.truths[0], true
 	}
 	if from == nil {
 		return holding{kind: client.EventFailed}
@@ -44,9 +43,9 @@ func (s *sub) expect(name string) holding {
 // accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
 func (s *sub) wrong(name string, h holding) string {
-	m, want := s.model, s.expect(name)
-	active := m.active(sourceOf(name))
-	mixed := !m.delta && !kinds[s.kind].typ.FullState() && active != nil && h.has() && m.said[h.rev].by != active
+	want := s.expect(name)
+	active := s.active(sourceOf(name))
+	mixed := !s.delta && !kinds[s.kind].typ.FullState() && active != nil && h.has() && s.said[h.rev].by != active
 	h.trouble = nil
 	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
 		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
@@ -61,7 +60,7 @@ func (s *sub) differences() (out []string) {
 		if wrong := s.wrong(name, *t); wrong != "" {
 			out = append(out, wrong)
 		}
-		reachable := s.model.active(sourceOf(name)) != nil
+		reachable := s.active(sourceOf(name)) != nil
 		switch {
 		case !reachable && s.asks(name) && t.kind != client.EventDoesNotExist && t.trouble == nil:
 			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
@@ -75,14 +74,13 @@ func (s *sub) differences() (out []string) {
 // check returns an error for what watches were told wrong so far, or lack now, and for what the client dumps wrong.
 // Once all timers are over, each watch was told something.
 func (p *program) check(timersOver bool) error {
-	m := p.model
-	m.listen()
+	p.listen()
 	var differences []string
 	dumped := p.dump()
 	for _, s := range p.subs {
 		differences = append(differences, s.differences()...)
 		for name, t := range s.told {
-			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && m.active(sourceOf(name)) != nil {
+			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && p.active(sourceOf(name)) != nil {
 				differences = append(differences, "in the dump "+wrong)
 			}
 			if timersOver && s.asks(name) && *t == (holding{}) {
@@ -91,8 +89,8 @@ func (p *program) check(timersOver bool) error {
 		}
 	}
 	switch {
-	case len(m.faults) > 0:
-		return errors.New(m.faults[0])
+	case len(p.faults) > 0:
+		return errors.New(p.faults[0])
 	case len(differences) > 0:
 		return fmt.Errorf("there are %d differences, among them: %s", len(differences), slices.Min(differences))
 	}
@@ -101,7 +99,7 @@ func (p *program) check(timersOver bool) error {
 
 // dump is what the client dumps. Each value in it has to be true, and there once.
 func (p *program) dump() map[ask]holding {
-	m, held := p.model, map[ask]holding{}
+	held := map[ask]holding{}
 	for _, d := range p.client.Dump() {
 		kind := slices.IndexFunc(kinds[:], func(k kind) bool { return k.typ.TypeURL() == d.Type })
 		id := ask{kind, d.Name}
@@ -111,8 +109,8 @@ func (p *program) dump() map[ask]holding {
 		if v != nil && d.Status == "ACKED" {
 			what = holding{kind: client.EventUpdated, rev: kinds[kind].revision(v), stale: d.Stale}
 		}
-		if twice || err != nil || what.has() && m.lies(d.Server, d.Name, what) {
-			m.fault("the client dumps %v of %q, by %s; again: %v; error: %v", what, d.Name, d.Server, twice, err)
+		if twice || err != nil || what.has() && p.lies(d.Server, d.Name, what) {
+			p.fault("the client dumps %v of %q, by %s; again: %v; error: %v", what, d.Name, d.Server, twice, err)
 			what = holding{}
 		}
 		held[id] = what
@@ -125,7 +123,7 @@ func (p *program) dump() map[ask]holding {
 // are silent. Where a source has none that can be reached, lookups of it may be kept, so only active servers are looked at.
 func (w *world) checkRequests() error {
 	want := w.program.wanted()
-	plain, structured := w.model.active(ofPlain), w.model.active(ofAuthority)
+	plain, structured := w.active(ofPlain), w.active(ofAuthority)
 	for _, s := range w.sites {
 		active := s.truth == plain || s.truth == structured
 		if !active && (plain == nil || structured == nil) {
@@ -138,7 +136,7 @@ func (w *world) checkRequests() error {
 			}
 		}
 		most := min(1, len(types))
-		if w.variant.perType {
+		if w.perType {
 			most = len(types)
 		}
 		if up := w.program.streamsAt(s.uri); up < min(1, most) || up > most {
@@ -148,7 +146,7 @@ func (w *world) checkRequests() error {
 			continue // it may be in no state to tell
 		}
 		a := s.asked()
-		if diff := cmp.Diff(expected, w.model.besideWildcard(a.Names), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(expected, w.besideWildcard(a.Names), cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("server %d is asked (-want +got):\n%s", s.index, diff)
 		}
 		if active && !a.Settled {
@@ -160,7 +158,7 @@ func (w *world) checkRequests() error {
 
 // usedFor says whether a server is to be asked for the names of a source.
 func (s *site) usedFor(from source) bool {
-	return s.truth == s.model.active(from) || s.silent && s.model.passed(s.truth, from)
+	return s.truth == s.active(from) || s.silent && s.model.passed(s.truth, from)
 }
 
 // wanted is what the subscriptions want.
@@ -173,7 +171,7 @@ func (p *program) wanted() map[ask]bool {
 			}
 		}
 	}
-	return p.model.besideWildcard(want)
+	return p.besideWildcard(want)
 }
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:

@@ -239,7 +239,7 @@ func served(age time.Duration) action {
 // rejected makes the server send clusters that are not valid. Where the program uses the server for sure, each response
 // that has some is seen to be NACKed, and the program to count them.
 func rejected(s *site) {
-	if s.variant.spares > 0 {
+	if s.spares > 0 {
 		s.edit(spoiled(true))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -15,6 +16,8 @@ import (
 // test: what handlers are told waits for that one.
 type model struct {
 	variant
+	t        testing.TB
+	rng      *rand.Rand
 	log      *log.Logger
 	truths   []*truth     // of the servers in order of priority
 	said     []*fact      // by revision: whose it is
@@ -110,9 +113,9 @@ type fact struct {
 	stayed bool // it is there, and was since all watches were last right
 }
 
-// newModel makes a model of a world's servers.
-func newModel(v variant, log *log.Logger) *model {
-	m := &model{variant: v, log: log}
+// newModel makes a model of a world's servers, for the length of a test.
+func newModel(t testing.TB, seed uint64, v variant) *model {
+	m := &model{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), log: newJournal(t)}
 	for i := range 1 + v.spares {
 		h := &truth{index: i, facts: map[string]*fact{}, reached: true}
 		for k, kind := range kinds {
@@ -144,19 +147,19 @@ func (m *model) edit(h *truth, each edit) {
 // changed touches each resource with a probability: it then comes, changes or goes. Servers in
 // state of the world cannot say of other types than listeners and clusters that a resource went,
 // so there those stay (xDS protocol, "Deleting Resources"). The first of each type is always there.
-func (m *model) changed(rng *rand.Rand, touch float64) edit {
+func (m *model) changed(touch float64) edit {
 	return func(f *fact) bool {
 		first := f.number == 0
-		if rng.Float64() >= touch && (f.Present || !first) {
+		if m.rng.Float64() >= touch && (f.Present || !first) {
 			return false
 		}
 		f.Size = 0
-		if f.Present && !first && (m.delta || kinds[f.Kind].typ.FullState()) && rng.IntN(3) == 0 {
+		if f.Present && !first && (m.delta || kinds[f.Kind].typ.FullState()) && m.rng.IntN(3) == 0 {
 			f.Present, f.stayed = false, false
 			return false
 		}
 		f.Present = true
-		if rng.IntN(20) == 0 && m.via != viaMemory { // where nothing is written at once
+		if m.rng.IntN(20) == 0 && m.via != viaMemory { // where nothing is written at once
 			f.Size = largeResource
 		}
 		return true

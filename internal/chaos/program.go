@@ -4,27 +4,29 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/store"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
-	t       testing.TB
+	*model
 	config  client.Config
-	model   *model
 	number  int          // of subscriptions so far
 	came    atomic.Int64 // streams that came up
 	refused atomic.Int64 // resources that were not valid
@@ -42,27 +44,44 @@ const linger = 50 * time.Millisecond
 // most is how many subscriptions live at a time.
 const most = 30
 
-// newProgram makes a program whose clients have a configuration, in which it sets what the
-// harness needs: short waits, a journal, counts.
-func newProgram(t testing.TB, config client.Config, m *model) *program {
-	p := &program{t: t, model: m}
-	config.Logger = slog.New(slog.NewTextHandler(m.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	config.Linger, config.GetIdle = linger, linger
-	config.Metrics = &client.Metrics{ResourceUpdatesInvalid: func(n client.UpdateCount) { p.refused.Add(int64(n.Resources)) }}
-	config.Backoff = func() backoff.BackOff {
-		return backoff.NewExponentialBackOff(
-			backoff.WithInitialInterval(5*time.Millisecond),
-			backoff.WithMaxInterval(100*time.Millisecond),
-			backoff.WithMaxElapsedTime(0),
-		)
+// newProgram makes a program whose clients use some servers. It counts what they come to, waits
+// less than others, and writes a journal.
+func newProgram(m *model, sites []*site) *program {
+	p := &program{model: m}
+	logger := slog.New(slog.NewTextHandler(m.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b := &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}
+	p.config = client.Config{
+		Bootstrap: b, Logger: logger, Trace: client.LogTrace(logger),
+		ResourceTimeout: resourceTimeout, Linger: linger, GetIdle: linger,
+		Metrics: &client.Metrics{ResourceUpdatesInvalid: func(n client.UpdateCount) { p.refused.Add(int64(n.Resources)) }},
+		Backoff: func() backoff.BackOff {
+			return backoff.NewExponentialBackOff(
+				backoff.WithInitialInterval(5*time.Millisecond),
+				backoff.WithMaxInterval(100*time.Millisecond),
+				backoff.WithMaxElapsedTime(0),
+			)
+		},
+		GRPC: transport.GRPCConfig{
+			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
+		},
 	}
-	config.Trace = client.LogTrace(config.Logger)
-	config.Trace.StreamUp = func(s client.StreamInfo) {
+	p.config.Trace.StreamUp = func(s client.StreamInfo) {
 		p.came.Add(1)
 		p.stood(s, +1, nil)
 	}
-	config.Trace.StreamDown = func(s client.StreamInfo, err error) { p.stood(s, -1, err) }
-	p.config = config
+	p.config.Trace.StreamDown = func(s client.StreamInfo, err error) { p.stood(s, -1, err) }
+	var inMemory []*testutil.Server
+	for _, s := range sites {
+		b.Servers = append(b.Servers, s.reach())
+		if s.memory != nil {
+			inMemory = append(inMemory, s.memory.server)
+		}
+	}
+	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers[m.first(ofAuthority):]}}
+	if m.via == viaMemory {
+		p.config.GRPC.KeepaliveTime = -1
+		p.config.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
+	}
 	return p
 }
 
@@ -83,7 +102,7 @@ func (p *program) close() {
 	err := p.client.Close()
 	<-p.client.Done()
 	p.lookups.Wait()
-	p.model.listen()
+	p.listen()
 	p.client = nil
 	if kept, ok := p.config.Store.(*store.Directory); ok {
 		err = errors.Join(err, kept.Close())
@@ -93,38 +112,38 @@ func (p *program) close() {
 
 // stood counts a stream that came or went.
 func (p *program) stood(s client.StreamInfo, by int, err error) {
-	p.model.log.Printf("stream %d at %s: %+d %v", s.ID, s.Server, by, err)
-	p.model.later(func() { p.standing[s.Server] += by })
+	p.log.Printf("stream %d at %s: %+d %v", s.ID, s.Server, by, err)
+	p.later(func() { p.standing[s.Server] += by })
 }
 
 // streamsAt is how many streams of the program to a server stand.
 func (p *program) streamsAt(uri string) int {
-	p.model.listen()
+	p.listen()
 	return p.standing[uri]
 }
 
 // step changes one thing.
-func (p *program) step(rng *rand.Rand) {
-	k, full := rng.IntN(len(kinds)), len(p.lasting()) >= most
-	switch n := rng.IntN(20); {
+func (p *program) step() {
+	k, full := p.rng.IntN(len(kinds)), len(p.lasting()) >= most
+	switch n := p.rng.IntN(20); {
 	case n < 8 && !full:
-		p.subscribe(watch, k, p.name(rng, k))
+		p.subscribe(watch, k, p.name(k))
 	case n < 10 && !full:
-		p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
+		p.subscribe(set, k, p.name(k), p.name(k))
 	case n < 11 && !full:
 		all := "*"
-		if rng.IntN(2) == 0 || !kinds[k].typ.FullState() {
+		if p.rng.IntN(2) == 0 || !kinds[k].typ.FullState() {
 			all = kinds[k].glob()
 		}
 		p.subscribe(collection, k, all)
 	case n < 14:
-		p.changeSet(rng)
+		p.changeSet()
 	case n == 14:
-		p.lookup(k, p.name(rng, k))
+		p.lookup(k, p.name(k))
 	case n == 15:
 		p.client.ResetBackoff()
 	default:
-		p.endOne(rng)
+		p.endOne()
 	}
 }
 
@@ -133,8 +152,8 @@ func (p *program) lasting() []*sub {
 	return slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.probe })
 }
 
-func (p *program) name(rng *rand.Rand, k int) string {
-	if n := rng.IntN(names); rng.IntN(2) == 0 {
+func (p *program) name(k int) string {
+	if n := p.rng.IntN(names); p.rng.IntN(2) == 0 {
 		return kinds[k].member(n)
 	} else {
 		return kinds[k].name(n)
@@ -146,7 +165,7 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 	p.number++
 	s := newSub(p.model, p.number, f, k, names)
 	p.subs = append(p.subs, s)
-	p.model.log.Printf("%v: %q", s, names)
+	p.log.Printf("%v: %q", s, names)
 	typ := kinds[k].typ
 	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	var err error
@@ -166,21 +185,21 @@ func (p *program) subscribe(f form, k int, names ...string) *sub {
 }
 
 // changeSet adds a name to a set, or takes one out.
-func (p *program) changeSet(rng *rand.Rand) {
+func (p *program) changeSet() {
 	sets := slices.DeleteFunc(p.lasting(), func(s *sub) bool { return s.form != set })
 	if len(sets) == 0 {
 		return
 	}
-	s := sets[rng.IntN(len(sets))]
-	name := p.name(rng, s.kind)
-	p.model.listen()
+	s := sets[p.rng.IntN(len(sets))]
+	name := p.name(s.kind)
+	p.listen()
 	member := s.told[name] != nil
 	if member {
 		delete(s.told, name)
 	} else {
 		s.told[name] = &holding{}
 	}
-	p.model.log.Printf("%v: %q out: %v", s, name, member)
+	p.log.Printf("%v: %q out: %v", s, name, member)
 	if of := s.on.(*client.Set); member {
 		of.Remove(name)
 	} else {
@@ -212,18 +231,18 @@ func (p *program) lookup(k int, name string) {
 	})
 }
 
-func (p *program) endOne(rng *rand.Rand) {
+func (p *program) endOne() {
 	if subs := p.lasting(); len(subs) > 0 {
-		p.end(subs[rng.IntN(len(subs))])
+		p.end(subs[p.rng.IntN(len(subs))])
 	}
 }
 
 // endAmid ends one as soon as handlers are called: events then wait for it.
-func (p *program) endAmid(rng *rand.Rand) {
-	for n := 0; p.model.listen() == 0 && n < 100; n++ {
+func (p *program) endAmid() {
+	for n := 0; p.listen() == 0 && n < 100; n++ {
 		time.Sleep(slowness / 10)
 	}
-	p.endOne(rng)
+	p.endOne()
 }
 
 // stopAll ends all subscriptions. The client then lets its streams and connections go,
@@ -235,10 +254,10 @@ func (p *program) stopAll() {
 }
 
 func (p *program) end(s *sub) {
-	p.model.log.Printf("%v stops", s)
+	p.log.Printf("%v stops", s)
 	s.on.Stop()
-	p.model.listen()
-	calls := p.model.calls
+	p.listen()
+	calls := p.calls
 	s.stopped = &calls
 	p.subs = slices.DeleteFunc(p.subs, func(other *sub) bool { return other == s })
 }

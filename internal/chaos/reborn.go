@@ -79,10 +79,10 @@ func reborn(s *site) {
 	kept := s.nextStore(how)
 	must(s.t, s.proxy.Refuse(true))
 	cut(s)
-	s.reached, s.model.recalled = false, how == whole
+	s.reached, s.recalled = false, how == whole
 	s.program.restart(kept)
 	s.await()
-	s.model.recalled = false
+	s.recalled = false
 }
 
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was

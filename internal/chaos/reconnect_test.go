@@ -39,7 +39,7 @@ func TestReconnects(t *testing.T) {
 func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 	s := newStormy(t, seed, v)
 	for range 10 {
-		s.program.step(s.rng)
+		s.program.step()
 	}
 	for round := 0; s.program.came.Load() < streams; round++ {
 		s.breakIt()

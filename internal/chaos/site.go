@@ -35,8 +35,8 @@ type site struct {
 
 // build starts the server and what stands before it.
 func (s *site) build() {
-	s.model.edit(s.truth, s.model.changed(s.rng, 0.7))
-	if s.variant.via == viaMemory {
+	s.model.edit(s.truth, s.changed(0.7))
+	if s.via == viaMemory {
 		s.memory = &host{}
 		ours, its := net.Pipe()
 		go s.memory.obey(its)
@@ -51,7 +51,7 @@ func (s *site) build() {
 	}
 	var err error
 	const nowhere = "127.0.0.1:1"
-	if s.variant.via == viaUnix {
+	if s.via == viaUnix {
 		s.proxy, err = testutil.NewUnixProxy(s.files.socket(), nowhere)
 	} else {
 		s.proxy, err = testutil.NewTCPProxy(nowhere)
@@ -59,7 +59,7 @@ func (s *site) build() {
 	must(s.t, err)
 	s.t.Cleanup(s.proxy.Close)
 	s.uri = s.proxy.Addr()
-	switch s.variant.via {
+	switch s.via {
 	case viaUnix:
 		s.uri = "unix://" + s.uri
 	case viaDNS:
@@ -109,7 +109,7 @@ func (s *site) signal(sig syscall.Signal) { must(s.t, s.child.Process.Signal(sig
 // some age; 0 is never.
 func (s *site) serve(age time.Duration) {
 	how := Serving{Age: age}
-	if s.variant.tls {
+	if s.tls {
 		how.TLS = s.files.serverDir
 	}
 	if s.memory != nil {
@@ -150,14 +150,14 @@ func (s *site) edit(each edit) {
 }
 
 // change touches some of them, or with 1 all.
-func (s *site) change(touch float64) { s.edit(s.model.changed(s.rng, touch)) }
+func (s *site) change(touch float64) { s.edit(s.changed(touch)) }
 
 // reach is how a program reaches the server.
 func (s *site) reach() bootstrap.ManagementServer {
 	to := bootstrap.ManagementServer{
-		URI: s.uri, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,
+		URI: s.uri, ChannelCreds: bootstrap.Insecure(), Delta: s.delta, PerType: s.perType,
 	}
-	if s.variant.tls {
+	if s.tls {
 		dir := s.files.clientDir
 		to.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
 			CACertificateFile: dir + "/ca.pem", CertificateFile: dir + "/cert.pem", PrivateKeyFile: dir + "/key.pem",

@@ -9,7 +9,7 @@ import (
 
 // sub is a subscription of the program.
 type sub struct {
-	model   *model
+	*model
 	id      int
 	form    form
 	kind    int
@@ -79,19 +79,18 @@ func (s *sub) hear(evs ...client.Event[any]) {
 		time.Sleep(slowness)
 	}
 	for _, ev := range evs {
-		s.model.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+		s.log.Printf("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
 	}
-	s.model.later(func() { s.judge(evs) })
+	s.later(func() { s.judge(evs) })
 }
 
 // judge takes the events of one call of a handler.
 func (s *sub) judge(evs []client.Event[any]) {
-	m := s.model
 	from := sourceOf(evs[0].Name)
-	m.calls[from]++
+	s.calls[from]++
 	if s.stopped != nil {
-		if m.calls[from] > s.stopped[from]+1 { // the first may have been running, and no other beside it
-			m.fault("%v was told of %q after it was stopped", s, evs[0].Name)
+		if s.calls[from] > s.stopped[from]+1 { // the first may have been running, and no other beside it
+			s.fault("%v was told of %q after it was stopped", s, evs[0].Name)
 		}
 		return
 	}
@@ -100,7 +99,7 @@ func (s *sub) judge(evs []client.Event[any]) {
 		case t != nil:
 			s.take(t, ev)
 		case s.form == watch:
-			m.fault("%v was told of %q", s, ev.Name)
+			s.fault("%v was told of %q", s, ev.Name)
 		case ev.Kind == client.EventUpdated: // of what left the set while the handler was being called, or is none of "*"
 			s.updated(&holding{}, ev)
 		}
@@ -109,7 +108,6 @@ func (s *sub) judge(evs []client.Event[any]) {
 
 // take takes what is told of a resource, or of a collection as a whole, and sees that it may be.
 func (s *sub) take(t *holding, ev client.Event[any]) {
-	m := s.model
 	switch ev.Kind {
 	case client.EventUpdated:
 		s.updated(t, ev)
@@ -117,8 +115,8 @@ func (s *sub) take(t *holding, ev client.Event[any]) {
 		*t = holding{kind: client.EventUpdated} // trouble that goes on is told after it
 	case client.EventDoesNotExist:
 		for name := range s.told {
-			if (name == ev.Name || ev.Name == s.all) && m.lies(ev.Server, name, holding{kind: ev.Kind}) {
-				m.fault("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, name)
+			if (name == ev.Name || ev.Name == s.all) && s.lies(ev.Server, name, holding{kind: ev.Kind}) {
+				s.fault("%v was told that %q does not exist (%v), and %s has %q", s, ev.Name, ev.Reason, ev.Server, name)
 			}
 		}
 		if ev.Name != s.all { // which is complete without members too
@@ -126,17 +124,17 @@ func (s *sub) take(t *holding, ev client.Event[any]) {
 		}
 	case client.EventFailed:
 		if t.has() {
-			m.fault("%v lost the value of %q: %v", s, ev.Name, ev.Err)
+			s.fault("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
 		*t = holding{kind: ev.Kind, trouble: ev.Err}
 	case client.EventAmbientError:
 		if !t.has() {
-			m.fault("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
+			s.fault("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
 		}
 		t.trouble = ev.Err
 	case client.EventRecovered:
 		if t.trouble == nil {
-			m.fault("%v was told that %q has recovered, and nothing was wrong", s, ev.Name)
+			s.fault("%v was told that %q has recovered, and nothing was wrong", s, ev.Name)
 		}
 		t.trouble = nil
 	}
@@ -144,19 +142,18 @@ func (s *sub) take(t *holding, ev client.Event[any]) {
 
 // updated judges a value: the server said it, and nothing newer of its was heard before.
 func (s *sub) updated(t *holding, ev client.Event[any]) {
-	m := s.model
 	to := holding{kind: ev.Kind, rev: kinds[s.kind].revision(ev.Value), stale: ev.Stale} // trouble that goes on is told after it
-	if m.lies(ev.Server, ev.Name, to) {
-		m.fault("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
+	if s.lies(ev.Server, ev.Name, to) {
+		s.fault("%v was told %v of %q, which the server %s never said", s, to, ev.Name, ev.Server)
 		return
 	}
-	f := m.said[to.rev]
+	f := s.said[to.rev]
 	if to.rev < s.newest[f] {
-		m.fault("%v was told %v of %q after %d", s, to, ev.Name, s.newest[f])
+		s.fault("%v was told %v of %q after %d", s, to, ev.Name, s.newest[f])
 	}
 	s.newest[f] = to.rev
 	if *t == to {
-		m.fault("%v was told %v of %q twice", s, to, ev.Name)
+		s.fault("%v was told %v of %q twice", s, to, ev.Name)
 	}
 	*t = to
 }

@@ -2,30 +2,16 @@ package chaos
 
 import (
 	"fmt"
-	"log"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
-
-	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/testutil"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // world is servers and the ways to them, with a program that lives among them. It is driven
 // by one goroutine, that of its test, which it fails when something is wrong.
 type world struct {
-	t       testing.TB
-	variant variant
-	rng     *rand.Rand
-	log     *log.Logger
-	model   *model
+	*model
 	program *program
 	files   *pki // nil in memory
 	stores  int  // of the program so far
@@ -36,8 +22,7 @@ type world struct {
 
 // newWorld makes a world for the length of a test; if that fails it is told how it came to it.
 func newWorld(t testing.TB, seed uint64, v variant) *world {
-	log := newJournal(t)
-	w := &world{t: t, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v, log)}
+	w := &world{model: newModel(t, seed, v)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d, %v, faults %s", seed, v, strings.Join(w.sequence, " "))
@@ -46,38 +31,14 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	if v.via != viaMemory {
 		w.files = newPKI(t)
 	}
-	for _, h := range w.model.truths {
+	for _, h := range w.truths {
 		s := &site{world: w, truth: h}
 		w.sites = append(w.sites, s)
 		s.build()
 	}
-	w.program = newProgram(t, w.config(), w.model)
+	w.program = newProgram(w.model, w.sites)
 	t.Cleanup(w.program.close)
 	return w
-}
-
-// config is that of a client of the servers.
-func (w *world) config() client.Config {
-	c := client.Config{
-		Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}, ResourceTimeout: resourceTimeout,
-		GRPC: transport.GRPCConfig{
-			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
-		},
-	}
-	b := c.Bootstrap
-	var inMemory []*testutil.Server
-	for _, s := range w.sites {
-		b.Servers = append(b.Servers, s.reach())
-		if s.memory != nil {
-			inMemory = append(inMemory, s.memory.server)
-		}
-	}
-	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers[w.model.first(ofAuthority):]}}
-	if len(inMemory) > 0 {
-		c.GRPC.KeepaliveTime = -1
-		c.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
-	}
-	return c
 }
 
 // step changes a subscription of the program or some resources of a server.
@@ -85,7 +46,7 @@ func (w *world) step() {
 	if w.rng.IntN(4) == 0 {
 		w.sites[w.rng.IntN(len(w.sites))].change(0.1)
 	} else {
-		w.program.step(w.rng)
+		w.program.step()
 	}
 }
 
@@ -158,7 +119,7 @@ func (w *world) rest() {
 		w.t.Fatalf("while %d servers are broken: %v", len(broken), err)
 	}
 	w.refresh()
-	w.program.endAmid(w.rng)
+	w.program.endAmid()
 	w.settle()
 }
 
