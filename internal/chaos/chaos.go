@@ -34,10 +34,10 @@
 //   - each of its responses is answered,
 //   - no server that is asked for nothing has a stream.
 //
-// The model has what each server says, and whose word counts; the program has its client and its
-// subscriptions, each with what it was told; a site has a server's process, the way to it and the fault
-// that lasts there; the host, in that process, has the store that serves and the server's mood. The
-// world drives them.
+// The program has its client and its subscriptions, each with what it was told; a site has what a server
+// says, its process, the way to it and the fault that lasts there; the host, in that process, has the store
+// that serves and the server's mood. The world drives them. One goroutine does all that, and judges what
+// the program was told: handlers and lookups leave that to it.
 //
 // TestLives is what does all this, for as long as its flags say.
 package chaos
@@ -59,6 +59,7 @@ const (
 // at the end of each round that all is well again, and that nothing is left of what was broken.
 func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world {
 	w := newWorld(t, seed, v)
+	w.build()
 	outside := w.use()
 	if len(w.sites) == 1 { // spare servers have no fault for it
 		w.program.config.Store = w.nextStore(whole)

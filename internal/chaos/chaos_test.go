@@ -138,29 +138,29 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// told has a subscription hear events, and gives what the model finds wrong with that.
-func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
-	s := newSub(m, 1, f, 0, []string{name})
+// told has a subscription hear events, and gives what the world finds wrong with that.
+func (w *world) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
+	s := newSub(w, 1, f, 0, []string{name})
 	for _, ev := range evs {
 		s.hear(ev)
 	}
-	m.listen()
-	return m.faults, s.differences()
+	w.listen()
+	return w.faults, s.differences()
 }
 
 // unreached is after all servers.
 const unreached = 2
 
 // reach has a server and those after it be within reach.
-func (m *model) reach(from int) {
-	for i, h := range m.truths {
-		h.reached = i >= from
+func (w *world) reach(from int) {
+	for i, s := range w.sites {
+		s.reached = i >= from
 	}
 }
 
 // say has a server say a new state of a resource.
-func (m *model) say(h *truth, name string) {
-	m.edit(h, func(f *fact) bool {
+func (s *site) say(name string) {
+	s.edit(func(f *fact) bool {
 		f.Present = f.Present || f.Name == name
 		return f.Name == name
 	})
@@ -209,16 +209,16 @@ func TestModel(t *testing.T) {
 		"another's":           {0, []client.Event[any]{there("a", "4-"), another}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, 0, variant{delta: true, spares: 1})
+			w := newWorld(t, 0, variant{delta: true, spares: 1})
 			for range 3 { // 0, 2 and 4 are of a, and 1, 3 and 5 of b
-				for i, h := range m.truths {
-					h.uri = []string{"a", "b"}[i]
-					m.say(h, "cds-0")
+				for i, s := range w.sites {
+					s.uri = []string{"a", "b"}[i]
+					s.say("cds-0")
 				}
 			}
-			m.settle()
-			m.reach(c.active)
-			faults, differences := m.told(watch, "cds-0", c.events...)
+			w.allIsRight()
+			w.reach(c.active)
+			faults, differences := w.told(watch, "cds-0", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -252,12 +252,12 @@ func TestModelOfCollections(t *testing.T) {
 		"nobody, not told":  {unreached, []client.Event[any]{there("a", "0-"), synced}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, 0, variant{delta: true})
-			m.truths[0].uri = "a"
-			m.say(m.truths[0], "cds-0")
-			m.settle()
-			m.reach(c.active)
-			faults, differences := m.told(collection, "*", c.events...)
+			w := newWorld(t, 0, variant{delta: true})
+			w.sites[0].uri = "a"
+			w.sites[0].say("cds-0")
+			w.allIsRight()
+			w.reach(c.active)
+			faults, differences := w.told(collection, "*", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -270,23 +270,23 @@ func TestModelOfCollections(t *testing.T) {
 
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(t, 0, variant{delta: true})
-	m.settle()
-	m.say(m.truths[0], "cds-0")
-	if faults, differences := m.told(watch, "cds-0", gone("")); len(faults) != 0 || len(differences) != 1 {
+	w := newWorld(t, 0, variant{delta: true})
+	w.allIsRight()
+	w.sites[0].say("cds-0")
+	if faults, differences := w.told(watch, "cds-0", gone("")); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)
 	}
-	m.settle()
-	if faults, _ := m.told(watch, "cds-0", gone("")); len(faults) != 1 {
+	w.allIsRight()
+	if faults, _ := w.told(watch, "cds-0", gone("")); len(faults) != 1 {
 		t.Errorf("faults %q once it was there all the time", faults)
 	}
 }
 
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
-	w := &world{model: newModel(t, 0, variant{spares: 2})}
-	for _, h := range w.truths {
-		w.sites = append(w.sites, &site{world: w, truth: h, turn: &turn{}, passed: true, silent: h.index != 1})
+	w := newWorld(t, 0, variant{spares: 2})
+	for i, s := range w.sites {
+		s.turn, s.passed, s.silent = &turn{}, true, i != 1
 	}
 	w.sites[1].end()
 	for i, want := range []bool{true, false, false} {

@@ -21,7 +21,7 @@ import (
 func (s *sub) expect(name string) holding {
 	from, stale := s.active(sourceOf(name)), false
 	if from == nil && s.recalled {
-		from, stale = s.truths[0], true
+		from, stale = s.sites[0], true
 	}
 	if from == nil {
 		return holding{kind: client.EventFailed}
@@ -125,7 +125,7 @@ func (w *world) checkRequests() error {
 	want := w.program.wanted()
 	plain, structured := w.active(ofPlain), w.active(ofAuthority)
 	for _, s := range w.sites {
-		active := s.truth == plain || s.truth == structured
+		active := s == plain || s == structured
 		if !active && (plain == nil || structured == nil) {
 			continue
 		}
@@ -158,7 +158,7 @@ func (w *world) checkRequests() error {
 
 // usedFor says whether a server is to be asked for the names of a source.
 func (s *site) usedFor(from source) bool {
-	return s.truth == s.active(from) || s.silent && s.model.passed(s.truth, from)
+	return s == s.active(from) || s.silent && s.precedes(from)
 }
 
 // wanted is what the subscriptions want.
@@ -176,9 +176,9 @@ func (p *program) wanted() map[ask]bool {
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
 // old-style names.
-func (m *model) besideWildcard(asked map[ask]bool) map[ask]bool {
+func (w *world) besideWildcard(asked map[ask]bool) map[ask]bool {
 	maps.DeleteFunc(asked, func(a ask, _ bool) bool {
-		return !m.delta && a.Name != "*" && !xdstp.IsXDSTP(a.Name) && asked[ask{a.Kind, "*"}]
+		return !w.delta && a.Name != "*" && !xdstp.IsXDSTP(a.Name) && asked[ask{a.Kind, "*"}]
 	})
 	return asked
 }

@@ -87,6 +87,7 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 
 func newTrio(t *testing.T, v variant, from int) *trio {
 	tr := &trio{world: newWorld(t, 0, v), lacking: true}
+	tr.build()
 	for i, s := range tr.sites {
 		s.edit(func(f *fact) bool { // everything but each type's resource of the server's number
 			f.Present = f.Name != kinds[f.Kind].name(i)
@@ -163,7 +164,7 @@ func (tr *trio) rest() {
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
 	tr.look()
-	tr.model.settle()
+	tr.allIsRight()
 }
 
 // look compares what the program knows, and what servers are asked, with what should be.

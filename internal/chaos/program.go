@@ -25,7 +25,7 @@ import (
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
-	*model
+	*world
 	config  client.Config
 	number  int          // of subscriptions so far
 	came    atomic.Int64 // streams that came up
@@ -46,9 +46,9 @@ const most = 30
 
 // newProgram makes a program whose clients use some servers. It counts what they come to, waits
 // less than others, and writes a journal.
-func newProgram(m *model, sites []*site) *program {
-	p := &program{model: m}
-	logger := slog.New(slog.NewTextHandler(m.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+func newProgram(w *world) *program {
+	p := &program{world: w}
+	logger := slog.New(slog.NewTextHandler(w.log.Writer(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	b := &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}
 	p.config = client.Config{
 		Bootstrap: b, Logger: logger, Trace: client.LogTrace(logger),
@@ -71,14 +71,14 @@ func newProgram(m *model, sites []*site) *program {
 	}
 	p.config.Trace.StreamDown = func(s client.StreamInfo, err error) { p.stood(s, -1, err) }
 	var inMemory []*testutil.Server
-	for _, s := range sites {
+	for _, s := range w.sites {
 		b.Servers = append(b.Servers, s.reach())
 		if s.memory != nil {
 			inMemory = append(inMemory, s.memory.server)
 		}
 	}
-	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers[m.first(ofAuthority):]}}
-	if m.via == viaMemory {
+	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers[w.first(ofAuthority):]}}
+	if w.via == viaMemory {
 		p.config.GRPC.KeepaliveTime = -1
 		p.config.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
 	}
@@ -163,7 +163,7 @@ func (p *program) name(k int) string {
 // subscribe begins a subscription.
 func (p *program) subscribe(f form, k int, names ...string) *sub {
 	p.number++
-	s := newSub(p.model, p.number, f, k, names)
+	s := newSub(p.world, p.number, f, k, names)
 	p.subs = append(p.subs, s)
 	p.log.Printf("%v: %q", s, names)
 	typ := kinds[k].typ
@@ -216,16 +216,15 @@ func (p *program) lookup(k int, name string) {
 	p.lookups.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 		defer cancel()
-		m := p.model
 		ev, err := p.client.Get(ctx, kinds[k].typ, name)
-		m.later(func() {
+		p.later(func() {
 			switch {
-			case err == nil && m.lies(ev.Server, name, holding{kind: client.EventUpdated, rev: kinds[k].revision(ev.Value)}):
-				m.fault("a lookup of %q gave a value that the server %s never said", name, ev.Server)
-			case errors.Is(err, client.ErrDoesNotExist) && !slices.ContainsFunc(m.truths, func(h *truth) bool {
-				return strings.Contains(err.Error(), strconv.Quote(h.uri)) && !m.lies(h.uri, name, holding{kind: client.EventDoesNotExist})
+			case err == nil && p.lies(ev.Server, name, holding{kind: client.EventUpdated, rev: kinds[k].revision(ev.Value)}):
+				p.fault("a lookup of %q gave a value that the server %s never said", name, ev.Server)
+			case errors.Is(err, client.ErrDoesNotExist) && !slices.ContainsFunc(p.sites, func(s *site) bool {
+				return strings.Contains(err.Error(), strconv.Quote(s.uri)) && !p.lies(s.uri, name, holding{kind: client.EventDoesNotExist})
 			}):
-				m.fault("a lookup was told that %q does not exist, and it does: %v", name, err)
+				p.fault("a lookup was told that %q does not exist, and it does: %v", name, err)
 			}
 		})
 	})

@@ -59,6 +59,7 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 // newStormy starts a program at a server in memory, in fake time.
 func newStormy(t *testing.T, seed uint64, v variant) *site {
 	w := newWorld(t, seed, v)
+	w.build()
 	w.program.open()
 	return w.sites[0]
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/rpc"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,23 +21,27 @@ import (
 // site is a server, what it says, and the way to it.
 type site struct {
 	*world
-	*truth
+	index int    // in order of priority
+	uri   string // that events name
+	facts map[string]*fact
+
 	orders *rpc.Client        // of the server's host
 	child  *exec.Cmd          // the server's process; nil in memory
 	memory *host              // the server in memory; nil in a process
 	proxy  *testutil.TCPProxy // nil in memory
 	names  *nameserver.Server // nil unless viaDNS
 
-	turn   *turn // the fault that lasts; nil if none does
-	passed bool  // the program was seen to use a server after this one, for some names
-	silent bool  // hushed, and the program stands by there
-	deaf   bool  // the server may not know of the end of connections or streams
-	away   bool  // it cannot take orders; what changes it hears when it is back
+	turn    *turn // the fault that lasts; nil if none does
+	reached bool  // it could be when the world last rested
+	passed  bool  // the program was seen to use a server after this one, for some names
+	silent  bool  // hushed, and the program stands by there
+	deaf    bool  // the server may not know of the end of connections or streams
+	away    bool  // it cannot take orders; what changes it hears when it is back
 }
 
 // build starts the server and what stands before it.
 func (s *site) build() {
-	s.model.edit(s.truth, s.changed(0.7))
+	s.change(0.7)
 	if s.via == viaMemory {
 		s.memory = &host{}
 		ours, its := net.Pipe()
@@ -78,7 +84,7 @@ type pipe struct {
 	io.WriteCloser
 }
 
-// startServer starts a server process that serves the truth.
+// startServer starts a server process.
 func (s *site) startServer() {
 	self, err := os.Executable()
 	must(s.t, err)
@@ -136,7 +142,7 @@ func (s *site) asked() (a Asked) {
 	return a
 }
 
-// publish has the server say the truth.
+// publish has the server say what it is to say.
 func (s *site) publish() {
 	if !s.away {
 		must(s.t, s.orders.Call("host.Set", s.facts, nil))
@@ -145,7 +151,13 @@ func (s *site) publish() {
 
 // edit changes resources at the server, or what it will say when it is back.
 func (s *site) edit(each edit) {
-	s.model.edit(s.truth, each)
+	s.listen()
+	for _, name := range slices.Sorted(maps.Keys(s.facts)) { // so that choices follow from the seed
+		if f := s.facts[name]; each(f) {
+			f.Rev = len(s.said)
+			s.said = append(s.said, f)
+		}
+	}
 	s.publish()
 }
 

@@ -9,7 +9,7 @@ import (
 
 // sub is a subscription of the program.
 type sub struct {
-	*model
+	*world
 	id      int
 	form    form
 	kind    int
@@ -18,7 +18,7 @@ type sub struct {
 	on      interface{ Stop() }
 	told    map[string]*holding // of each name that is subscribed to, all among them, and of each member that there may be
 	newest  map[*fact]int       // revision that was ever told
-	stopped *[sources]int       // the model's calls when Stop had returned; nil before
+	stopped *[sources]int       // the world's calls when Stop had returned; nil before
 }
 
 // form is how the program subscribes.
@@ -30,8 +30,8 @@ const (
 	collection form = "collection"
 )
 
-func newSub(m *model, id int, f form, kind int, asked []string) *sub {
-	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*holding{}, newest: map[*fact]int{}}
+func newSub(w *world, id int, f form, kind int, asked []string) *sub {
+	s := &sub{world: w, id: id, form: f, kind: kind, told: map[string]*holding{}, newest: map[*fact]int{}}
 	for _, n := range asked {
 		s.told[n] = &holding{}
 	}
@@ -51,7 +51,7 @@ func newSub(m *model, id int, f form, kind int, asked []string) *sub {
 // asks says whether the subscription is to a name itself, and not to what it is a member of.
 func (s *sub) asks(name string) bool { return s.all == "" || s.all == name }
 
-// holding is what is known of a resource: by a subscription, by the client, or by the model. A
+// holding is what is known of a resource: by a subscription, by the client, or by the world. A
 // collection that is complete has a value.
 type holding struct {
 	kind    client.EventKind // updated, does-not-exist, failed, or 0 for nothing

@@ -2,8 +2,11 @@ package chaos
 
 import (
 	"fmt"
+	"log"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -11,34 +14,58 @@ import (
 // world is servers and the ways to them, with a program that lives among them. It is driven
 // by one goroutine, that of its test, which it fails when something is wrong.
 type world struct {
-	*model
-	program *program
-	files   *pki // nil in memory
-	stores  int  // of the program so far
-
+	variant
+	t        testing.TB
+	rng      *rand.Rand
+	log      *log.Logger
+	files    *pki     // nil in memory
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
+	program  *program
+	stores   int // of the program so far
+
+	said     []*fact      // by revision: whose it is
+	recalled bool         // a store has all that the first server had said, for when none can be reached
+	calls    [sources]int // of handlers so far, by source: each has one at a time
+	faults   []string     // of the client
+
+	mu    sync.Mutex
+	heard []func() // judges what the program was told since; guarded by mu
 }
 
-// newWorld makes a world for the length of a test; if that fails it is told how it came to it.
+// newWorld makes a world for the length of a test, whose servers do not run yet. If the test fails it is told how it
+// came to it.
 func newWorld(t testing.TB, seed uint64, v variant) *world {
-	w := &world{model: newModel(t, seed, v)}
+	w := &world{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), log: newJournal(t)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d, %v, faults %s", seed, v, strings.Join(w.sequence, " "))
 		}
 	})
-	if v.via != viaMemory {
-		w.files = newPKI(t)
-	}
-	for _, h := range w.truths {
-		s := &site{world: w, truth: h}
+	for i := range 1 + v.spares {
+		s := &site{world: w, index: i, facts: map[string]*fact{}, reached: true, away: true}
+		for k, kind := range kinds {
+			for n := range names {
+				for _, name := range []string{kind.name(n), kind.member(n)} {
+					s.facts[name] = &fact{Kind: k, Name: name, by: s, number: n}
+				}
+			}
+		}
 		w.sites = append(w.sites, s)
+	}
+	return w
+}
+
+// build starts the servers, and makes a program for them.
+func (w *world) build() {
+	if w.via != viaMemory {
+		w.files = newPKI(w.t)
+	}
+	for _, s := range w.sites {
 		s.build()
 	}
-	w.program = newProgram(w.model, w.sites)
-	t.Cleanup(w.program.close)
-	return w
+	w.program = newProgram(w)
+	w.t.Cleanup(w.program.close)
 }
 
 // step changes a subscription of the program or some resources of a server.
@@ -104,7 +131,7 @@ func (w *world) rest() {
 	w.log.Printf("rest: %d servers are broken", len(broken))
 	w.settle()
 	for _, s := range broken {
-		s.passed = w.model.passed(s.truth, ofPlain) || w.model.passed(s.truth, ofAuthority)
+		s.passed = s.precedes(ofPlain) || s.precedes(ofAuthority)
 	}
 	if len(broken) == len(w.sites) {
 		return
@@ -130,7 +157,7 @@ func (w *world) settle() {
 	w.await()
 	w.refresh()
 	w.await()
-	w.model.settle()
+	w.allIsRight()
 	w.log.Printf("settled")
 }
 
