@@ -139,13 +139,13 @@ func TestPick(t *testing.T) {
 }
 
 // told has a subscription hear events, and gives what the world finds wrong with that.
-func (w *world) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
+func (w *world) told(f form, name string, evs ...client.Event[any]) (faults []string, difference error) {
 	s := newSub(w, 1, f, 0, []string{name})
 	for _, ev := range evs {
 		s.hear(ev)
 	}
 	w.listen()
-	return w.faults, s.differences()
+	return w.faults, s.check(false)
 }
 
 // unreached is after all servers.
@@ -182,9 +182,9 @@ func TestModel(t *testing.T) {
 	trouble := client.Event[any]{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
 	another := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-1", Server: "a"}
 	for name, c := range map[string]struct {
-		active             int
-		events             []client.Event[any]
-		fault, differences bool
+		active            int
+		events            []client.Event[any]
+		fault, difference bool
 	}{
 		"right":               {0, []client.Event[any]{there("a", "4-")}, false, false},
 		"nothing":             {0, nil, false, true},
@@ -218,12 +218,12 @@ func TestModel(t *testing.T) {
 			}
 			w.allIsRight()
 			w.reach(c.active)
-			faults, differences := w.told(watch, "cds-0", c.events...)
+			faults, difference := w.told(watch, "cds-0", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
-			if got := len(differences) > 0; got != c.differences {
-				t.Errorf("differences %q", differences)
+			if got := difference != nil; got != c.difference {
+				t.Errorf("difference %v", difference)
 			}
 		})
 	}
@@ -236,9 +236,9 @@ func TestModelOfCollections(t *testing.T) {
 	}
 	synced, trouble := all(client.EventSynced, nil), all(client.EventAmbientError, errors.New("no"))
 	for name, c := range map[string]struct {
-		active             int
-		events             []client.Event[any]
-		fault, differences bool
+		active            int
+		events            []client.Event[any]
+		fault, difference bool
 	}{
 		"right":             {0, []client.Event[any]{there("a", "0-"), synced}, false, false},
 		"nothing":           {0, nil, false, true},
@@ -257,12 +257,12 @@ func TestModelOfCollections(t *testing.T) {
 			w.sites[0].say("cds-0")
 			w.allIsRight()
 			w.reach(c.active)
-			faults, differences := w.told(collection, "*", c.events...)
+			faults, difference := w.told(collection, "*", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
-			if got := len(differences) > 0; got != c.differences {
-				t.Errorf("differences %q", differences)
+			if got := difference != nil; got != c.difference {
+				t.Errorf("difference %v", difference)
 			}
 		})
 	}
@@ -273,8 +273,8 @@ func TestModelAllowsAbsence(t *testing.T) {
 	w := newWorld(t, 0, variant{delta: true})
 	w.allIsRight()
 	w.sites[0].say("cds-0")
-	if faults, differences := w.told(watch, "cds-0", gone("")); len(faults) != 0 || len(differences) != 1 {
-		t.Errorf("faults %q, differences %q", faults, differences)
+	if faults, difference := w.told(watch, "cds-0", gone("")); len(faults) != 0 || difference == nil {
+		t.Errorf("faults %q, difference %v", faults, difference)
 	}
 	w.allIsRight()
 	if faults, _ := w.told(watch, "cds-0", gone("")); len(faults) != 1 {

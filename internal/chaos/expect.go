@@ -23,12 +23,12 @@ func (s *sub) expect(name string) holding {
 	if from == nil && s.recalled {
 		from, stale = s.sites[0], true
 	}
-	if from == nil {
-		return holding{kind: client.EventFailed}
+	var f *fact
+	if from != nil {
+		f = from.facts[name]
 	}
-	f := from.facts[name]
 	switch {
-	case f == nil && stale:
+	case from == nil, stale && f == nil:
 		return holding{kind: client.EventFailed}
 	case name == s.all:
 		return holding{kind: client.EventUpdated}
@@ -38,61 +38,61 @@ func (s *sub) expect(name string) holding {
 	return holding{kind: client.EventDoesNotExist}
 }
 
-// wrong says what is wrong with what is known under a name; "" if nothing is. A value of another
+// compare returns an error for what is known under a name and should not be. A value of another
 // server may be held of what the active one lacks, since the client subscribed there anew (gRFC A71
 // accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
-func (s *sub) wrong(name string, h holding) string {
+func (s *sub) compare(name string, h holding) error {
 	want := s.expect(name)
 	active := s.active(sourceOf(name))
 	mixed := !s.delta && !kinds[s.kind].typ.FullState() && active != nil && h.has() && s.said[h.rev].by != active
 	h.trouble = nil
 	if want.has() && h != want || want.kind == client.EventDoesNotExist && h.has() && !mixed {
-		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
+		return fmt.Errorf("%v: %q is %v, and should be %v", s, name, h, want)
 	}
-	return ""
+	return nil
 }
 
-// differences compares what a subscription was told. Nothing may be left of trouble that is over: a server
-// that has nothing new to say is well again all the same.
-func (s *sub) differences() (out []string) {
+// check returns an error for what the subscription was told wrong, or lacks. Nothing may be left of trouble that is
+// over: a server that has nothing new to say is well again all the same. Once all timers are over, it was told something.
+func (s *sub) check(timersOver bool) error {
 	for name, t := range s.told {
-		if wrong := s.wrong(name, *t); wrong != "" {
-			out = append(out, wrong)
+		if err := s.compare(name, *t); err != nil {
+			return err
 		}
 		reachable := s.active(sourceOf(name)) != nil
 		switch {
 		case !reachable && s.asks(name) && t.kind != client.EventDoesNotExist && t.trouble == nil:
-			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
+			return fmt.Errorf("%v: of %q nobody said that no server can be reached", s, name)
 		case reachable && t.has() && t.trouble != nil:
-			out = append(out, fmt.Sprintf("%v: %q is still in trouble: %v", s, name, t.trouble))
+			return fmt.Errorf("%v: %q is still in trouble: %v", s, name, t.trouble)
+		case timersOver && s.asks(name) && *t == (holding{}):
+			return fmt.Errorf("%v was told nothing of %q", s, name)
 		}
 	}
-	return out
+	return nil
 }
 
-// check returns an error for what watches were told wrong so far, or lack now, and for what the client dumps wrong.
-// Once all timers are over, each watch was told something.
+// check returns an error for what the program was told wrong so far, what a subscription lacks now, and what the
+// client dumps wrong.
 func (p *program) check(timersOver bool) error {
 	p.listen()
-	var differences []string
 	dumped := p.dump()
+	if len(p.faults) > 0 {
+		return errors.New(p.faults[0])
+	}
 	for _, s := range p.subs {
-		differences = append(differences, s.differences()...)
-		for name, t := range s.told {
-			if wrong := s.wrong(name, dumped[ask{s.kind, name}]); wrong != "" && name != s.all && p.active(sourceOf(name)) != nil {
-				differences = append(differences, "in the dump "+wrong)
+		if err := s.check(timersOver); err != nil {
+			return err
+		}
+		for name := range s.told {
+			if name == s.all || p.active(sourceOf(name)) == nil {
+				continue
 			}
-			if timersOver && s.asks(name) && *t == (holding{}) {
-				differences = append(differences, fmt.Sprintf("%v was told nothing of %q", s, name))
+			if err := s.compare(name, dumped[ask{s.kind, name}]); err != nil {
+				return fmt.Errorf("in the dump: %w", err)
 			}
 		}
-	}
-	switch {
-	case len(p.faults) > 0:
-		return errors.New(p.faults[0])
-	case len(differences) > 0:
-		return fmt.Errorf("there are %d differences, among them: %s", len(differences), slices.Min(differences))
 	}
 	return nil
 }
@@ -165,10 +165,8 @@ func (s *site) usedFor(from source) bool {
 func (p *program) wanted() map[ask]bool {
 	want := map[ask]bool{}
 	for _, s := range p.subs {
-		for name := range s.told {
-			if s.asks(name) {
-				want[ask{s.kind, name}] = true
-			}
+		for _, name := range s.asked() {
+			want[ask{s.kind, name}] = true
 		}
 	}
 	return p.besideWildcard(want)

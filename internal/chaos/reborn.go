@@ -2,11 +2,9 @@ package chaos
 
 import (
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -93,10 +91,6 @@ func (p *program) restart(kept *store.Directory) {
 	p.config.Store = kept
 	p.open()
 	for _, s := range subs {
-		names := slices.Sorted(maps.Keys(s.told))
-		if s.form == collection {
-			names = []string{s.all}
-		}
-		p.subscribe(s.form, s.kind, names...)
+		p.subscribe(s.form, s.kind, s.asked()...)
 	}
 }

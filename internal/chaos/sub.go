@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -50,6 +52,11 @@ func newSub(w *world, id int, f form, kind int, asked []string) *sub {
 
 // asks says whether the subscription is to a name itself, and not to what it is a member of.
 func (s *sub) asks(name string) bool { return s.all == "" || s.all == name }
+
+// asked are the names that it is to.
+func (s *sub) asked() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.told)), func(name string) bool { return !s.asks(name) })
+}
 
 // holding is what is known of a resource: by a subscription, by the client, or by the world. A
 // collection that is complete has a value.

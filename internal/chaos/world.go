@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,13 +35,20 @@ type world struct {
 	heard []func() // judges what the program was told since; guarded by mu
 }
 
-// newWorld makes a world for the length of a test, whose servers do not run yet. If the test fails it is told how it
-// came to it.
+// reported is how much of a journal's end a report has.
+const reported = 256 << 10 // bytes
+
+// newWorld makes a world for the length of a test, whose servers do not run yet. What happens goes to a
+// journal; a test that fails reports its end, and how it came to it.
 func newWorld(t testing.TB, seed uint64, v variant) *world {
-	w := &world{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), log: newJournal(t)}
+	journal, err := os.Create(filepath.Join(t.TempDir(), "journal"))
+	must(t, err)
+	w := &world{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), log: log.New(journal, "", log.Lmicroseconds)}
 	t.Cleanup(func() {
+		journal.Close()
 		if t.Failed() {
-			t.Logf("seed %d, %v, faults %s", seed, v, strings.Join(w.sequence, " "))
+			b, _ := os.ReadFile(journal.Name()) // a report has what can be had
+			t.Logf("seed %d, %v, faults %s\nlast events:\n%s", seed, v, strings.Join(w.sequence, " "), b[max(0, len(b)-reported):])
 		}
 	})
 	for i := range 1 + v.spares {
