@@ -86,11 +86,11 @@ func reborn(s *site) {
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was
 // known a store.
 func (p *program) restart(kept *store.Directory) {
-	subs := p.lasting()
+	subs := p.subs
 	p.close()
 	p.config.Store = kept
 	p.open()
 	for _, s := range subs {
-		p.subscribe(s.form, s.kind, s.asked()...)
+		p.subscribe(s.form, s.kind, s.asked()...).probe = s.probe
 	}
 }
