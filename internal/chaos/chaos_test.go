@@ -175,7 +175,7 @@ func gone(uri string) client.Event[any] {
 	return client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
 }
 
-// The model finds what it is there to find. Of two servers the active one counts, each may say only what
+// A world finds what it is there to find. Of two servers the active one counts, each may say only what
 // it has said, and what the other has is no lie.
 func TestModel(t *testing.T) {
 	failed := client.Event[any]{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}

@@ -77,6 +77,25 @@ func (w *world) build() {
 	w.t.Cleanup(w.program.close)
 }
 
+// later has something that the program was told judged, in its turn. Safe for concurrent use.
+func (w *world) later(judge func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = append(w.heard, judge)
+}
+
+// listen judges what the program was told so far, and says how much that was.
+func (w *world) listen() int {
+	w.mu.Lock()
+	heard := w.heard
+	w.heard = nil
+	w.mu.Unlock()
+	for _, judge := range heard {
+		judge()
+	}
+	return len(heard)
+}
+
 // step changes a subscription of the program or some resources of a server.
 func (w *world) step() {
 	if w.rng.IntN(4) == 0 {

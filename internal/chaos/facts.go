@@ -7,25 +7,6 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// later has something that the program was told judged, in its turn. Safe for concurrent use.
-func (w *world) later(judge func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.heard = append(w.heard, judge)
-}
-
-// listen judges what the program was told so far, and says how much that was.
-func (w *world) listen() int {
-	w.mu.Lock()
-	heard := w.heard
-	w.heard = nil
-	w.mu.Unlock()
-	for _, judge := range heard {
-		judge()
-	}
-	return len(heard)
-}
-
 // source is the servers that may say a name, in order of priority. Of names of the authority they are all servers
 // but the first, if there are others.
 type source int
@@ -139,12 +120,10 @@ func (w *world) lies(uri, name string, what holding) bool {
 
 // allIsRight notes that everything is right, by the word of the active servers.
 func (w *world) allIsRight() {
-	for from := range sources {
-		if s := w.active(from); s != nil {
-			for _, f := range s.facts {
-				if sourceOf(f.Name) == from {
-					f.stayed = f.Present
-				}
+	for _, s := range w.sites {
+		for _, f := range s.facts {
+			if w.active(sourceOf(f.Name)) == s {
+				f.stayed = f.Present
 			}
 		}
 	}
