@@ -131,7 +131,7 @@ func (w *world) checkRequests() error {
 		}
 		expected, types := map[ask]bool{}, map[int]bool{}
 		for a := range want {
-			if s.usedFor(sourceOf(a.Name)) {
+			if from := sourceOf(a.Name); s == w.active(from) || s.silent && s.precedes(from) {
 				expected[a], types[a.Kind] = true, true
 			}
 		}
@@ -154,11 +154,6 @@ func (w *world) checkRequests() error {
 		}
 	}
 	return nil
-}
-
-// usedFor says whether a server is to be asked for the names of a source.
-func (s *site) usedFor(from source) bool {
-	return s == s.active(from) || s.silent && s.precedes(from)
 }
 
 // wanted is what the subscriptions want.
