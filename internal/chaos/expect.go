@@ -123,10 +123,8 @@ func (p *program) dump() map[ask]holding {
 // are silent. Where a source has none that can be reached, lookups of it may be kept, so only active servers are looked at.
 func (w *world) checkRequests() error {
 	want := w.program.wanted()
-	plain, structured := w.active(ofPlain), w.active(ofAuthority)
 	for _, s := range w.sites {
-		active := s == plain || s == structured
-		if !active && (plain == nil || structured == nil) {
+		if !s.isActive() && w.active(ofAuthority) == nil { // then maybe of plain names too
 			continue
 		}
 		expected, types := map[ask]bool{}, map[int]bool{}
@@ -149,7 +147,7 @@ func (w *world) checkRequests() error {
 		if diff := cmp.Diff(expected, w.besideWildcard(a.Names), cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("server %d is asked (-want +got):\n%s", s.index, diff)
 		}
-		if active && !a.Settled {
+		if s.isActive() && !a.Settled {
 			return fmt.Errorf("server %d has responses that were not answered", s.index)
 		}
 	}

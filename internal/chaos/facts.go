@@ -37,6 +37,9 @@ func (w *world) active(from source) *site {
 	return nil
 }
 
+// isActive says whether a server's word counts for some names.
+func (s *site) isActive() bool { return s == s.active(ofPlain) || s == s.active(ofAuthority) }
+
 // precedes says whether a server is one of a source, and another after it is the active one.
 func (s *site) precedes(from source) bool {
 	active := s.active(from)

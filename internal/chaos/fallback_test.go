@@ -160,7 +160,9 @@ func (tr *trio) rest() {
 	if !tr.up[tr.active] {
 		return
 	}
-	tr.refresh()
+	for _, s := range tr.sites {
+		s.edit(refreshed)
+	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
 	tr.look()

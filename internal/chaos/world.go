@@ -178,7 +178,7 @@ func (w *world) rest() {
 	w.settle()
 }
 
-// settle waits until every watch is right by the word of the active servers, has all change everything,
+// settle waits until every watch is right by the word of the active servers, has them change everything,
 // and waits again: so it is seen that every subscription stands. It then notes what is known.
 func (w *world) settle() {
 	w.t.Helper()
@@ -189,11 +189,14 @@ func (w *world) settle() {
 	w.log.Printf("settled")
 }
 
-// refresh changes everything at all servers, of which only the active ones are heard.
+// refresh has the active servers change everything. Others do not: with nothing new to say when it is their turn, they
+// show whether trouble ends by itself, and whether the client asks anew for what it let go.
 func (w *world) refresh() {
 	w.log.Printf("everything changes")
 	for _, s := range w.sites {
-		s.edit(refreshed)
+		if s.isActive() {
+			s.edit(refreshed)
+		}
 	}
 }
 
