@@ -23,9 +23,6 @@ func (e *Engine) apply(fx machine.Effects) {
 			s.current.frame = s.current.frame.Discarded()
 		}
 	}
-	for _, r := range fx.Calm {
-		e.heard(e.streams[r.Stream].server, r.Stream)
-	}
 	for _, r := range fx.Read {
 		if s := e.stream(r); s != nil {
 			s.allow()
@@ -48,7 +45,6 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.open(o)
 	}
 	for _, w := range fx.Wait {
-		e.streamEnded(w)
 		e.wait(w)
 	}
 	e.forgetDown()
@@ -84,7 +80,6 @@ func (e *Engine) notify(notices []machine.Notice) {
 		switch n.Kind {
 		case machine.NoticeResponse:
 			e.trace(n)
-			e.heard(e.server(n.Server), n.Stream.Stream)
 			d := &delivery{n.TypeURL, e.hookLanes(n.Server)}
 			if n.Ignored {
 				e.deliver(n.Stream, d, nil)
@@ -98,6 +93,8 @@ func (e *Engine) notify(notices []machine.Notice) {
 			e.deliver(n.Stream, d, n)
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
+		case machine.NoticeConnected, machine.NoticeDisconnected:
+			e.connected(n.Server, n.Kind == machine.NoticeConnected)
 		default:
 			run = e.lanes.run(notices)
 			e.tell(notices[:run:run], &told)

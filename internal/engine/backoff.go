@@ -177,6 +177,9 @@ func (r *retry) lived(d time.Duration) {
 // wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
+	if w.Failed {
+		e.lines.failure(w.Fault, server.URI)
+	}
 	r := e.waits.of[w.Stream]
 	if r == nil {
 		r = &retry{make: server.Backoff, complain: func(text string, attrs ...any) {

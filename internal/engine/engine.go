@@ -125,9 +125,8 @@ type Engine struct {
 type server struct {
 	Server
 	number   int
-	home     *lane // of its first watch: its hooks are called there; nil before
-	conn     *conn // nil while nothing uses one
-	health   health
+	home     *lane    // of its first watch: its hooks are called there; nil before
+	conn     *conn    // nil while nothing uses one
 	requests requests // that are traced
 }
 

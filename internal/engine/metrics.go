@@ -14,64 +14,10 @@ type Metrics struct {
 	Updates func(server int, typeURL string, valid, invalid int)
 }
 
-// health is whether a server is connected (gRFC A78, grpc.xds_client.connected).
-type health struct {
-	failed  bool         // and since it failed there was no response
-	failing map[int]bool // machine streams; nil until the first was asked for
-}
-
-// created: a server counts as connected from its first stream on.
-func (e *Engine) created(s *server) {
-	// METRIC-1: connected, until something fails.
-	if s.health.failing == nil {
-		s.health.failing = map[int]bool{}
-		e.connected(s, true)
-	}
-}
-
-// streamEnded takes the end of a stream: one that could not be had, or brought no response, is a
-// failure of its server (gRFC A57, A88).
-func (e *Engine) streamEnded(w machine.Wait) {
-	s := e.server(w.Server)
-	switch w.Health {
-	case machine.HealthSame:
-		return
-	case machine.HealthGood:
-		e.heard(s, w.Stream)
-		return
-	case machine.HealthFailed:
-	}
-	e.lines.failure(w.Fault, s.URI)
-	s.health.failing[w.Stream] = true
-	// METRIC-1: a failure is counted once.
-	if !s.health.failed {
-		s.health.failed = true
-		e.connected(s, false)
-	}
-}
-
-// heard takes a response on a stream. The server is connected again unless another of its streams, which
-// somebody wants, fails still.
-func (e *Engine) heard(s *server, stream int) {
-	h := &s.health
-	if !h.failed {
-		return
-	}
-	delete(h.failing, stream)
-	for i := range h.failing {
-		if e.machine.Wanted(i) {
-			return
-		}
-		delete(h.failing, i)
-	}
-	// METRIC-1: connected again, once none fails.
-	h.failed = false
-	e.connected(s, true)
-}
-
-func (e *Engine) connected(s *server, is bool) {
+// connected hears of a server that becomes connected or not.
+func (e *Engine) connected(server int, is bool) {
 	if m := e.config.Metrics; m != nil {
-		e.hook(s.number, func() { m.Connected(s.number, is) })
+		e.hook(server, func() { m.Connected(server, is) })
 	}
 }
 
@@ -119,7 +65,7 @@ func (e *Engine) Health() (connected map[int]bool, blocked []Blocked) {
 func (e *Engine) measureHealth() (connected map[int]bool, blocked []Blocked) {
 	connected = map[int]bool{}
 	for _, s := range e.streams {
-		connected[s.server.number] = !s.server.health.failed
+		connected[s.server.number] = e.machine.Connected(s.server.number)
 	}
 	return connected, e.blocked(time.Now())
 }

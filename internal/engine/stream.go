@@ -63,7 +63,6 @@ func (e *Engine) open(o machine.Open) {
 		s.conn = server.join()
 	}
 	e.streams[o.Stream] = s
-	e.created(server)
 	e.work.Go(func() { e.write(s) })
 }
 
@@ -284,6 +283,5 @@ func (e *Engine) closeStream(r machine.Ref) {
 	}
 	s.abandon()
 	delete(e.streams, r.Stream)
-	delete(s.server.health.failing, r.Stream)
 	e.leave(s.conn)
 }

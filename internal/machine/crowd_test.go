@@ -58,7 +58,7 @@ func TestManyWatchesEnd(t *testing.T) {
 		for _, w := range left {
 			r.step(Stop{w})
 		}
-		if r.m.Wanted(0) {
+		if r.m.streams[0].watches > 0 {
 			t.Errorf("%s: the stream is wanted though nobody watches", name)
 		}
 	}

@@ -18,8 +18,6 @@ type Effects struct {
 	// Release are streams whose response is large and new: once its payloads are copied
 	// little refers to its frame, which had better be garbage than be used again.
 	Release []Ref
-	// Calm are streams whose servers have been silent for so long that it counts as a response.
-	Calm []Ref
 	// Read are streams of which the next response may be read: one for each.
 	Read []Ref
 	// Decode is work for any goroutine; each task is answered by one Decoded.
@@ -61,19 +59,9 @@ type Wait struct {
 	Served bool
 	// Short asks for a short random pause in place of a wait that grows.
 	Short bool
-	// Health is what the end of the stream says of its server.
-	Health Health
+	// Failed says that the end of the stream is trouble with its server.
+	Failed bool
 }
-
-// Health is how a server fares.
-type Health uint8
-
-// What the end of a stream says of its server.
-const (
-	HealthFailed Health = iota
-	HealthSame          // nothing: no response was waited for
-	HealthGood
-)
 
 // Send asks for a message to be written.
 type Send struct {
@@ -140,6 +128,8 @@ const (
 	NoticeResponse
 	NoticeAck
 	NoticeNack
+	NoticeConnected // the server of the stream is (gRFC A78)
+	NoticeDisconnected
 )
 
 // News is what is told of a resource, a collection or a stream.

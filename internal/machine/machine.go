@@ -120,9 +120,6 @@ func (m *Machine) streamFor(server, scope int, t *Type) *stream {
 	return s
 }
 
-// Wanted says whether anything is watched on a stream.
-func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
-
 // newQuirks makes those of a stream. Their order counts when a stream ends: exhausted has the last word on the wait.
 func newQuirks(s *stream) []quirk {
 	return []quirk{

@@ -55,7 +55,7 @@ func (q *calmness) ring(m *Machine, now time.Time) {
 	}
 	// S-10, S-33: what is held stays.
 	s.calm = true
-	m.fx.Calm = append(m.fx.Calm, s.ref)
+	m.connected(s)
 	m.recovered(s)
 }
 
@@ -65,7 +65,7 @@ func (*calmness) ended(_ *Machine, now time.Time, end *ending) {
 	if !s.calm || end.Kind != FaultStream || s.lacks() {
 		return
 	}
-	end.wait.Health = HealthSame
+	end.wait.Failed = false
 	if s.livedLong(now) {
 		end.wait.Served, end.wait.Short = true, true
 	}

@@ -44,9 +44,7 @@ func (q *exhausted) ended(m *Machine, now time.Time, end *ending) {
 		m.logServer(s, warning, "the server ends the stream since too much is asked of it; the waits before the next grow", "error", end.Err.Error())
 	}
 	w.Served = s.responded && (!w.Short || s.livedLong(now))
-	if w.Short = false; w.Health == HealthGood {
-		w.Health = HealthSame
-	}
+	w.Short = false
 }
 
 // limitRequests lowers the budget after a request that may have been too large, and says so.

@@ -117,7 +117,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 		}
 	}
 	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.worked(q.of.on(last).firstAt) {
-		end.wait.Served, end.wait.Short, end.wait.Health = true, true, HealthGood
+		end.wait.Served, end.wait.Short, end.wait.Failed = true, true, false
 		q.suspect(m, now, last, end.Err)
 	}
 }
@@ -136,6 +136,7 @@ func (q *suspects) worked(until time.Time) bool {
 // that delivered a response is no error (gRFC A57).
 func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 	q.of.on(l).hold.begin(now, holdFirst, holdMost)
+	m.connected(q.stream)
 	f := &Fault{
 		Kind: FaultStream, At: now,
 		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.cache.typ.URL, err),

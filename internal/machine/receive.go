@@ -16,6 +16,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		m.tellOf(s.ref, NoticeStreamUp, s.typ.url())
 	}
 	s.responded, s.undelivered = true, true
+	m.connected(s)
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}

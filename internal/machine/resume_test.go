@@ -299,8 +299,8 @@ func TestResumeSotW(t *testing.T) {
 		if i > 0 {
 			break // the same error again is told to nobody
 		}
-		n := fx.Notify[len(fx.Notify)-1]
-		if n.Kind != NoticeAmbient || !strings.Contains(n.Fault.Err.Error(), "cannot split it: ended") {
+		ambient := func(n Notice) bool { return n.Kind == NoticeAmbient }
+		if n := fx.Notify[slices.IndexFunc(fx.Notify, ambient)]; !strings.Contains(n.Fault.Err.Error(), "cannot split it: ended") {
 			t.Errorf("told is %+v", n)
 		}
 	}

@@ -26,7 +26,27 @@ func (m *Machine) open(s *stream) {
 	s.ref.Gen++
 	s.state = opening
 	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.typ})
+	// METRIC-1: connected, until something fails.
+	if !s.known {
+		s.known = true
+		m.tellOf(s.ref, NoticeConnected, "")
+	}
 }
+
+// connected notes that a server has spoken, or that its silence counts as that. It is connected, unless another of its
+// streams, which somebody wants, fails.
+func (m *Machine) connected(s *stream) {
+	fails := func(o *stream) bool { return o.Server == s.Server && o != s && o.watches > 0 && o.unreachable() }
+	// METRIC-1: connected again, once none fails.
+	if s.failed && !slices.ContainsFunc(m.streams, fails) {
+		s.failed = false
+		m.tellOf(s.ref, NoticeConnected, "")
+	}
+}
+
+// Connected says whether a server is, as gRFC A78 counts: since its first stream was opened, and not from a failure to the
+// next response.
+func (m *Machine) Connected(server int) bool { return !m.servers[server].failed }
 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
@@ -103,11 +123,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
 		Down: ev, stream: s,
-		wait: Wait{Server: s.server, Served: responded, Short: well},
-	}
-	// STREAM-5: this end is no error.
-	if well {
-		end.wait.Health = HealthGood
+		wait: Wait{Server: s.server, Served: responded, Short: well, Failed: !well}, // STREAM-5: this end is no error
 	}
 	for _, q := range s.quirks {
 		q.ended(m, now, end)
@@ -120,7 +136,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	s.state = waiting
 	end.wait.Ref, end.wait.Fault = s.ref, fault
 	m.fx.Wait = append(m.fx.Wait, end.wait)
-	if end.wait.Health != HealthFailed {
+	if !end.wait.Failed {
 		return
 	}
 	if !fault.same(s.fault) {
@@ -129,6 +145,11 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	m.loadForFailed(s) // CACHE-3: the store may serve now
 	m.fallBack(now, s) // FALLBACK-4: watches that another server serves from now on do not hear of this trouble
 	m.tellTrouble(s)
+	// METRIC-1: a failure is counted once.
+	if !s.failed {
+		s.failed = true
+		m.tellOf(s.ref, NoticeDisconnected, "")
+	}
 }
 
 // retry ends a wait. Without watches the next attempt is left to the next watch.
@@ -204,7 +225,7 @@ func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 		return
 	}
 	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true, Health: HealthSame})
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
 }
 
 // retract takes a stream back that this step requested, and says whether it did.
