@@ -49,51 +49,50 @@ func (k Key) Compare(other Key) int {
 type Listing struct {
 	Types []string // URLs of those that are listed; all for none
 
-	caches []cacheKey // that are not done
-	begun  bool
-	within bool // the first of them is begun
-	left   int  // its subscriptions that were not looked at
+	begun bool
+	rest  [][]*subscription // of each type, that were not looked at; nil in the place of one that went
 }
 
 // Left is how many subscriptions of the type that is listed were not looked at yet.
-func (at *Listing) Left() int { return at.left }
+func (at *Listing) Left() int {
+	if len(at.rest) == 0 {
+		return 0
+	}
+	return len(at.rest[0])
+}
 
 // List appends the keys of what is wanted by name, and of what is held of collections that are, in no
 // order. It looks at no more than most subscriptions, and says whether these were the last. What is
 // wanted no more is not listed while the server was not told yet.
 func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
-	done = m.list(at, most, func(sub *subscription, scope int) {
-		if sub.onDump() {
-			keys = append(keys, Key{sub.of.cache.typ.URL, sub.name, scope, sub})
-		}
+	done = m.list(at, most, func(sub *subscription) {
+		keys = append(keys, Key{sub.of.cache.typ.URL, sub.name, sub.of.source.Scope, sub})
 	})
 	return keys, done
 }
 
-// list calls each for no more than most subscriptions, and says whether these were the last.
-func (m *Machine) list(at *Listing, most int, each func(sub *subscription, scope int)) (done bool) {
+// list calls each for those of no more than most subscriptions that a dump has, and says whether these were the last.
+func (m *Machine) list(at *Listing, most int, each func(*subscription)) (done bool) {
 	if !at.begun {
 		at.begun = true
-		for key := range m.caches {
+		for key, c := range m.caches {
 			if len(at.Types) == 0 || slices.Contains(at.Types, key.url) {
-				at.caches = append(at.caches, key)
+				at.rest = append(at.rest, []*subscription{&c.star.subscription}, c.subs.list)
 			}
 		}
 	}
-	for ; len(at.caches) > 0; at.caches, at.within = at.caches[1:], false {
-		key := at.caches[0]
-		c := m.caches[key]
-		if !at.within {
-			at.within, at.left = true, c.subs.len()
-			each(&c.star.subscription, key.scope)
-		}
-		for at.left = min(at.left, c.subs.len()); at.left > 0; most-- {
-			if most <= 0 {
-				return false
+	for ; len(at.rest) > 0; at.rest = at.rest[1:] {
+		subs := at.rest[0]
+		// What is dropped has the last one take its place: from the end none is missed.
+		for ; len(subs) > 0 && most > 0; most-- {
+			last := len(subs) - 1
+			if sub := subs[last]; sub != nil && sub.onDump() {
+				each(sub)
 			}
-			// What is dropped has the last one take its place: from the end none is missed.
-			at.left--
-			each(c.subs.list[at.left], key.scope)
+			subs = subs[:last]
+		}
+		if at.rest[0] = subs; len(subs) > 0 {
+			return false
 		}
 	}
 	return true

@@ -29,8 +29,8 @@ type CountKey struct {
 // counted twice, or not at all.
 func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool) {
 	last := len(cs)
-	done = m.list(at, most, func(sub *subscription, _ int) {
-		if sub.isCollection() || !sub.onDump() {
+	done = m.list(at, most, func(sub *subscription) {
+		if sub.isCollection() {
 			return
 		}
 		key := CountKey{
