@@ -74,30 +74,24 @@ func (m *Machine) Accepted() []Accepted {
 	return as
 }
 
-// Throttled is what a rate does to the streams of a server.
+// Throttled is what a rate does to a stream.
 type Throttled struct {
 	Server   int
 	Enforced int // messages that had to wait, ever
 	Pending  int // types of which something waits now
 }
 
-// Throttled lists the servers that have a rate and were used.
-func (m *Machine) Throttled() []Throttled {
-	var all []Throttled
-	at := map[int]int{}
+// Throttled lists the streams, for life, whose servers have a rate: a server may have several.
+func (m *Machine) Throttled() (all []Throttled) {
 	for _, s := range m.streams {
 		if s.Rate.Every <= 0 {
 			continue
 		}
-		i, ok := at[s.server]
-		if !ok {
-			i, at[s.server] = len(all), len(all)
-			all = append(all, Throttled{Server: s.server})
-		}
-		all[i].Enforced += s.throttle.enforced
+		t := Throttled{Server: s.server, Enforced: s.throttle.enforced}
 		if s.state == up {
-			all[i].Pending += s.throttle.pending
+			t.Pending = s.throttle.pending
 		}
+		all = append(all, t)
 	}
 	return all
 }
