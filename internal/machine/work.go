@@ -110,8 +110,10 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	}
 	switch {
 	case !l.has(sub):
+	// ACK-6: only this entry is refused.
 	case it.fault != nil:
-		m.refuse(resp, it.index, sub, it.fault)
+		l.refusals.add(it.fault, entry.Payload, l.redirects(entry))
+		m.noteFault(sub, it.fault, StatusNacked, l.dropsRefused(sub))
 	default:
 		if entry.HasBody {
 			sub.keepAttributes(entry.Attributes)
@@ -125,32 +127,31 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 
 // commitItem takes a resource, or refuses it, for all names that it is watched by.
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
-	var hash uint64
 	if r.Err != nil {
-		hash = hashOfEntry(it.Raw, it.Locator, it.Attributes)
+		hash := hashOfEntry(it.Raw, it.Locator, it.Attributes)
+		for _, sub := range it.subs() {
+			m.applyPlanned(now, resp, planned{sub, it.index, resp.refusal(now, it.index, r.Err, hash)})
+		}
+		return
 	}
 	said := resp.Resources[it.index].Attributes
 	if len(it.also) > 0 && said != nil {
 		said = said.Clone() // one copy for all
 	}
 	for _, sub := range it.subs() {
-		resp.count(it.index, sub, r.Err, r.Flaws)
+		resp.count(it.index, sub, nil, r.Flaws)
 		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
-		switch {
-		case lapsed || !resp.link.has(sub):
-		// ACK-6: only this entry is refused.
-		case r.Err != nil:
-			m.refuse(resp, it.index, sub, resp.refusal(now, it.index, r.Err, hash))
-		default:
-			if len(it.also) > 0 && said != nil {
-				sub.alter(func(x *extra) { x.attributes = said })
-			} else {
-				sub.keepAttributes(said)
-			}
-			m.commitFor(now, resp, it, sub, r)
+		if lapsed || !resp.link.has(sub) {
+			continue
 		}
+		if len(it.also) > 0 && said != nil {
+			sub.alter(func(x *extra) { x.attributes = said })
+		} else {
+			sub.keepAttributes(said)
+		}
+		m.commitFor(now, resp, it, sub, r)
 	}
-	if resp.released && r.Err == nil {
+	if resp.released {
 		resp.Resources[it.index] = wire.Resource{Payload: it.Raw, HasBody: true} // lest it keeps its part of the frame
 	}
 }
@@ -197,11 +198,4 @@ func (r Result) sameFor(it *Item, sub *subscription) bool {
 // refusal is the fault of an entry that is invalid.
 func (resp *response) refusal(now time.Time, i int, err error, hash uint64) *Fault {
 	return &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.entryVersion(&resp.Resources[i]), refused: hash}
-}
-
-// refuse notes that an entry is invalid.
-func (m *Machine) refuse(resp *response, i int, sub *subscription, f *Fault) {
-	entry := &resp.Resources[i]
-	resp.link.refusals.add(f, entry.Payload, resp.link.redirects(entry))
-	m.noteFault(sub, f, StatusNacked, resp.link.dropsRefused(sub))
 }
