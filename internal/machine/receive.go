@@ -135,27 +135,27 @@ func (m *Machine) sift(now time.Time, resp *response) {
 		m.read(now, resp)
 		return
 	}
-	m.sifting = append(m.sifting, &sifting{resp, resp.Removed})
-	resp.Removed = resp.Removed[:0]
+	resp.unsifted, resp.Removed = resp.Removed, resp.Removed[:0]
+	m.sifting = append(m.sifting, resp)
 }
 
 // siftOn goes on with lists of what is removed.
 func (m *Machine) siftOn(now time.Time) {
 	all := m.sifting
 	m.sifting = nil
-	for _, it := range all {
-		m.agenda.touch(it.link.stream)
-		n := min(siftMost, len(it.rest))
-		for _, name := range it.rest[:n] {
-			it.removedSum += 7 * hashOf(name)
-			if it.link.concerns(name) {
-				it.Removed = append(it.Removed, name) // in the place of one that was looked at
+	for _, resp := range all {
+		m.agenda.touch(resp.link.stream)
+		n := min(siftMost, len(resp.unsifted))
+		for _, name := range resp.unsifted[:n] {
+			resp.removedSum += 7 * hashOf(name)
+			if resp.link.concerns(name) {
+				resp.Removed = append(resp.Removed, name) // in the place of one that was looked at
 			}
 		}
-		if it.rest = it.rest[n:]; len(it.rest) == 0 {
-			m.read(now, it.response)
+		if resp.unsifted = resp.unsifted[n:]; len(resp.unsifted) == 0 {
+			m.read(now, resp)
 		} else {
-			m.sifting = append(m.sifting, it)
+			m.sifting = append(m.sifting, resp)
 		}
 	}
 }

@@ -25,7 +25,8 @@ type response struct {
 	ref        Ref
 	link       *link
 	serial     serial
-	removedSum uint64 // of the names of a long list of removed ones, for fingerprint
+	unsifted   [][]byte // of a long list of removed names: those that were not looked at
+	removedSum uint64   // of all names of such a list, for fingerprint
 
 	reading
 	work
@@ -166,12 +167,6 @@ type aliasBefore struct {
 type aliased struct {
 	keys []*subscription // of those that are watched
 	err  error           // what is wrong with them
-}
-
-// sifting is a response with a long list of removed names: those that were looked at and mean something.
-type sifting struct {
-	*response
-	rest [][]byte // that were not looked at
 }
 
 var (

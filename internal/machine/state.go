@@ -21,10 +21,10 @@ type Machine struct {
 	node      []byte          // of the newest stream
 	fx        Effects
 
-	sifting []*sifting // long lists of removed names, some of which are looked at in each step
-	began   time.Time  // when the first step was
-	stepped time.Time  // when the last step was
-	late    bool       // the last tick was late
+	sifting []*response // with long lists of removed names, some of which are looked at in each step
+	began   time.Time   // when the first step was
+	stepped time.Time   // when the last step was
+	late    bool        // the last tick was late
 
 	discarded Notice          // one without watches is written here; used again
 	found     []*subscription // what a response speaks of; used again
