@@ -120,7 +120,6 @@ func New(config Config) (*Client, error) {
 		Machine: machine.Config{
 			ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 			Linger:          c.config.Linger,
-			NodeAlways:      c.config.NodeOnEveryRequest,
 			MaxResource:     c.config.MaxResourceSize,
 			MaxHeld:         c.config.MaxHeldSize,
 		},

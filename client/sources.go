@@ -63,7 +63,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			ResumeVersion:    s.Features.ResumeVersion,
 			ExplicitWildcard: s.Features.ExplicitWildcard,
-			NodeAlways:       s.NodeOnEveryRequest,
+			NodeAlways:       s.NodeOnEveryRequest || c.config.NodeOnEveryRequest,
 			NoParams:         s.TransportV2,       // V2-4
 			Rate:             rateOf(s.RateLimit), // RATE-1: none, unless so configured
 		},

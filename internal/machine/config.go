@@ -13,8 +13,6 @@ type Config struct {
 	ResourceTimeout time.Duration
 	// Linger is how long a stream stays that nobody watches anything on.
 	Linger time.Duration
-	// NodeAlways puts the node into every request in place of a stream's first.
-	NodeAlways bool
 	// MaxResource is how many bytes a payload may have, and MaxHeld how many the payloads that are
 	// held on a stream; 0 for no bound. What has more is refused.
 	MaxResource int
@@ -45,7 +43,7 @@ type Server struct {
 	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is requested
 	// in no other way.
 	ExplicitWildcard bool
-	// NodeAlways is as that of [Config], for this server.
+	// NodeAlways puts the node into every request in place of a stream's first.
 	NodeAlways bool
 	// NoParams says that the server's version of the protocol has no dynamic parameters.
 	NoParams bool
@@ -61,7 +59,7 @@ type Server struct {
 
 // AddServer adds a server and returns its index.
 func (m *Machine) AddServer(s Server) int {
-	s.config, s.NodeAlways = &m.config, s.NodeAlways || m.config.NodeAlways
+	s.config = &m.config
 	s.timeout = min(m.config.ResourceTimeout, longest)
 	// DNE-8: the server asks for this timeout.
 	if s.TransientTimeout > 0 {

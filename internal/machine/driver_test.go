@@ -67,6 +67,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		FailOnDataErrors: s.Has("server", "fail_on_data_errors"),
 		ResumeVersion:    s.Has("server", "resume_version"),
 		ExplicitWildcard: s.Has("server", "explicit_wildcard"),
+		NodeAlways:       s.Has("client", "node-always"),
 	}
 	if s.Has("server", "resource_timer_is_transient_error") {
 		server.TransientTimeout = 30 * time.Second
@@ -74,10 +75,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	if s.Has("server", "rate_limit_settings") {
 		server.Rate = Rate{Tokens: script.RateTokens, Every: script.RateEvery}
 	}
-	c := Config{
-		ResourceTimeout: 15 * time.Second, Linger: time.Second,
-		NodeAlways: s.Has("client", "node-always"),
-	}
+	c := Config{ResourceTimeout: 15 * time.Second, Linger: time.Second}
 	if s.Has("client", "no-timers") {
 		c.ResourceTimeout = -1
 	}

@@ -63,7 +63,7 @@ func (w *world) request(send Send) {
 	}
 	w.say("-> %v", r)
 	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == r.TypeURL() })
-	switch must := !s.began || w.config.NodeAlways; {
+	switch must := !s.began || w.server.NodeAlways; {
 	case r.Err != nil:
 		w.fail("the request does not parse: %v", r.Err)
 	case must != (r.Node() != nil):

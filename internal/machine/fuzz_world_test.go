@@ -65,7 +65,7 @@ func newWorld(t testing.TB, b []byte) *world {
 		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
 		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
-	w.config.NodeAlways = w.one(4)
+	w.server.NodeAlways = w.one(4)
 	if w.one(6) {
 		w.config.ResourceTimeout = -1 // no timers
 	}
@@ -103,7 +103,7 @@ func newWorld(t testing.TB, b []byte) *world {
 }
 
 func (w *world) drawServer() {
-	w.server = Server{Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
+	w.server = Server{NodeAlways: w.server.NodeAlways, Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
 	switch sotw := !w.server.Delta; w.roll(8) {
 	case 0:
 		w.server.Polled = sotw
