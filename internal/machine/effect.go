@@ -183,7 +183,7 @@ type Exchange struct {
 	Nonce        string
 	Message      string // of a NACK
 	ControlPlane string // that a response says it is of
-	Resources    int    // of a response, or names of a request
+	Resources    int    // of a response
 	Size         int    // in bytes
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new

@@ -159,8 +159,7 @@ func (l *link) resumes(sub *subscription) bool {
 func (m *Machine) endResponse(resp *response) {
 	resp.link.busy = nil
 	resp.noteRefusal()
-	n := m.tellOf(resp.ref, NoticeEnd, resp.link.cache.typ.URL)
-	n.Version, n.Exchange = resp.Version, &Exchange{Valid: resp.valid, Invalid: resp.invalid}
+	m.tellOf(resp.ref, NoticeEnd, resp.link.cache.typ.URL).Exchange = &Exchange{Valid: resp.valid, Invalid: resp.invalid}
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 }
 

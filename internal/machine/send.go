@@ -144,7 +144,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		return false
 	}
 	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
-	n.Exchange = &Exchange{Resources: l.names.Len(), Size: sizeOf(msg)}
+	n.Exchange = &Exchange{Size: sizeOf(msg)}
 	if !s.Delta && l.form == wildExplicit {
 		n.Resources++
 	}

@@ -35,9 +35,6 @@ type NameChange struct {
 	Had    bool // the name was in the set before the changes that were made with this one
 }
 
-// Len is how many names are in the set, without the changes that are pending.
-func (n *Names) Len() int { return n.count }
-
 // Pending says whether changes were not made yet.
 func (n *Names) Pending() bool { return len(n.pending) > 0 }
 
