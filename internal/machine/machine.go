@@ -19,8 +19,8 @@ func New(c Config) *Machine {
 // looked at.
 func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.fx = Effects{}
-	if m.began.IsZero() {
-		m.began, m.stepped = now, now
+	if m.stepped.IsZero() {
+		m.stepped = now
 	}
 	for _, ev := range events {
 		m.handle(now, ev)
@@ -111,7 +111,7 @@ func (m *Machine) streamFor(server, scope int, t *Type) *stream {
 	if s == nil {
 		s = &stream{
 			ref: Ref{Stream: len(m.streams)}, server: server, typ: t, agenda: &m.agenda,
-			Server: m.servers[server], clock: clock{start: m.began},
+			Server: m.servers[server], clock: clock{start: m.stepped},
 		}
 		s.quirks = newQuirks(s)
 		m.slots[key] = s

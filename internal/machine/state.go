@@ -22,7 +22,6 @@ type Machine struct {
 	fx        Effects
 
 	sifting []*response // with long lists of removed names, some of which are looked at in each step
-	began   time.Time   // when the first step was
 	stepped time.Time   // when the last step was
 	late    bool        // the last tick was late
 
