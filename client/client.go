@@ -127,7 +127,6 @@ func New(config Config) (*Client, error) {
 		Node:           c.makeNode,
 		Logger:         config.Logger, // nil if the program has none
 		Guard:          c.judge,
-		Metrics:        c.counters(),
 	}
 	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{
 		Override: c.config.override, Make: c.engineServer, Extend: c.extend, Params: c.paramsOf, Stored: c.config.Store != nil,
@@ -137,6 +136,9 @@ func New(config Config) (*Client, error) {
 	}
 	if c.config.Trace != nil {
 		ec.Trace = c.trace
+	}
+	if c.config.Metrics != nil {
+		ec.Metrics = c.count
 	}
 	for _, notice := range boot.Notices {
 		c.config.Logger.Info(notice)

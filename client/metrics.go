@@ -1,6 +1,6 @@
 package client
 
-import "github.com/xdswatch/xdswatch/internal/engine"
+import "github.com/xdswatch/xdswatch/internal/machine"
 
 // Metrics are hooks for what gRFC A78 counts; [Client.Gauges] has the rest. Any field may be
 // nil. The functions are called like those of [Trace] and never by the client's own loop, one at
@@ -42,29 +42,23 @@ type UpdateCount struct {
 	Resources int    // more than 0
 }
 
-// counters makes the engine's hooks of the program's.
-func (c *Client) counters() *engine.Metrics {
-	m := c.config.Metrics
-	if m == nil {
-		return nil
-	}
+// count calls the program's functions.
+func (c *Client) count(n *machine.Notice) {
 	const panicked = "a metrics function panicked"
-	return &engine.Metrics{
-		Connected: func(server int, connected bool) {
-			uri := c.uri(server)
-			call(c, panicked, uri, m.Connected, ServerHealth{uri, connected})
-			if !connected {
-				call(c, panicked, uri, m.ServerFailure, uri)
-			}
-		},
-		Updates: func(server int, typeURL string, valid, invalid int) {
-			count := UpdateCount{Server: c.uri(server), Type: typeURL}
-			if count.Resources = valid; valid > 0 {
-				call(c, panicked, count.Server, m.ResourceUpdatesValid, count)
-			}
-			if count.Resources = invalid; invalid > 0 {
-				call(c, panicked, count.Server, m.ResourceUpdatesInvalid, count)
-			}
-		},
+	m, uri := c.config.Metrics, c.uri(n.Server)
+	switch n.Kind {
+	case machine.NoticeConnected:
+		call(c, panicked, uri, m.Connected, ServerHealth{uri, true})
+	case machine.NoticeDisconnected:
+		call(c, panicked, uri, m.Connected, ServerHealth{uri, false})
+		call(c, panicked, uri, m.ServerFailure, uri)
+	case machine.NoticeEnd:
+		// METRIC-1: updates, valid and not.
+		if n.Valid > 0 {
+			call(c, panicked, uri, m.ResourceUpdatesValid, UpdateCount{uri, n.TypeURL, n.Valid})
+		}
+		if n.Invalid > 0 {
+			call(c, panicked, uri, m.ResourceUpdatesInvalid, UpdateCount{uri, n.TypeURL, n.Invalid})
+		}
 	}
 }

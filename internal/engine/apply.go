@@ -87,14 +87,14 @@ func (e *Engine) notify(notices []machine.Notice) {
 				e.deliveries[n.Stream.Stream] = d
 			}
 		case machine.NoticeEnd:
-			e.countUpdates(n)
+			e.count(n)
 			d := e.deliveries[n.Stream.Stream]
 			delete(e.deliveries, n.Stream.Stream)
 			e.deliver(n.Stream, d, n)
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		case machine.NoticeConnected, machine.NoticeDisconnected:
-			e.connected(n.Server, n.Kind == machine.NoticeConnected)
+			e.count(n)
 		default:
 			run = e.lanes.run(notices)
 			e.tell(notices[:run:run], &told)

@@ -48,8 +48,8 @@ type Config struct {
 	// Store, if not nil, keeps what was accepted. Its methods are called by the loop and must not
 	// block; what Load asks for is answered by a [machine.Loaded].
 	Store Store
-	// Metrics, if not nil, hears of what is counted, in the same lane.
-	Metrics *Metrics
+	// Metrics, if not nil, hears of servers that become connected or not, and of each NoticeEnd, in the same lane.
+	Metrics func(*machine.Notice)
 }
 
 // Traced is what happened on a stream.

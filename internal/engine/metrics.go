@@ -6,29 +6,11 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Metrics are hooks for what gRFC A78 counts. All are set.
-type Metrics struct {
-	// Connected hears of a server that becomes connected or not.
-	Connected func(server int, connected bool)
-	// Updates hears of how many entries of a response were good and how many were invalid.
-	Updates func(server int, typeURL string, valid, invalid int)
-}
-
-// connected hears of a server that becomes connected or not.
-func (e *Engine) connected(server int, is bool) {
-	if m := e.config.Metrics; m != nil {
-		e.hook(server, func() { m.Connected(server, is) })
+// count has the program count what gRFC A78 does.
+func (e *Engine) count(n *machine.Notice) {
+	if e.config.Metrics != nil {
+		e.hook(n.Server, func() { e.config.Metrics(n) })
 	}
-}
-
-func (e *Engine) countUpdates(n *machine.Notice) {
-	m := e.config.Metrics
-	if m == nil || n.Valid+n.Invalid == 0 {
-		return
-	}
-	server, typeURL, valid, invalid := n.Server, n.TypeURL, n.Valid, n.Invalid
-	// METRIC-1: updates, valid and not.
-	e.hook(server, func() { m.Updates(server, typeURL, valid, invalid) })
 }
 
 // Gauges is what can be measured at any moment.
