@@ -39,7 +39,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.closeStream(r)
 	}
 	for _, r := range fx.Fail {
-		e.ended(r)
+		e.abandon(r)
 	}
 	for _, o := range fx.Open {
 		e.open(o)
@@ -47,7 +47,6 @@ func (e *Engine) apply(fx machine.Effects) {
 	for _, w := range fx.Wait {
 		e.wait(w)
 	}
-	e.forgetDown()
 	e.hangUp()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {

@@ -112,7 +112,6 @@ type Engine struct {
 	*lines
 	watchdog
 	streams    map[int]*stream // by machine stream
-	down       []machine.Ref   // streams that ended in this step
 	unused     []*server       // the last stream of each on its connection ended in this step
 	waits      waits
 	decoders   decoders
@@ -316,7 +315,7 @@ func (e *Engine) step(events []machine.Event) {
 	for len(events) > 0 {
 		for _, ev := range events {
 			if down, ok := ev.(machine.Down); ok {
-				e.ended(down.Ref)
+				e.abandon(down.Ref)
 			}
 		}
 		e.apply(e.machine.Step(time.Now(), events...))

@@ -255,24 +255,11 @@ func (s *stream) abandon() {
 	}
 }
 
-// ended notes that a stream is down.
-func (e *Engine) ended(r machine.Ref) {
-	s := e.stream(r)
-	if s == nil {
-		return
+// abandon ends a stream that may be waited for.
+func (e *Engine) abandon(r machine.Ref) {
+	if s := e.stream(r); s != nil {
+		s.abandon()
 	}
-	s.abandon()
-	e.down = append(e.down, r)
-}
-
-// forgetDown lets go of streams that ended and that nobody wants back.
-func (e *Engine) forgetDown() {
-	for _, ref := range e.down {
-		if r := e.waits.of[ref.Stream]; r == nil || !r.waiting {
-			e.closeStream(ref)
-		}
-	}
-	e.down = nil
 }
 
 // closeStream ends a stream that nobody needs.

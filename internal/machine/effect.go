@@ -25,7 +25,7 @@ type Effects struct {
 	// Guard is what is to be judged by any goroutine; each proposal is answered by one
 	// Guarded.
 	Guard []*Proposal
-	// Close ends streams; nothing more is expected of them.
+	// Close lets go of streams that have ended, and ends others; nothing more is expected of them.
 	Close []Ref
 	// Fail ends streams as their servers might have: a Wait may follow.
 	Fail []Ref

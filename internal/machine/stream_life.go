@@ -130,6 +130,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	fault := &Fault{Kind: ev.Kind, Err: end.Err, At: now}
 	if wanted := m.endIncarnation(now, s, fault); !wanted && responded {
+		m.fx.Close = append(m.fx.Close, s.ref)
 		s.goIdle()
 		return
 	}
