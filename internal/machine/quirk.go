@@ -21,8 +21,8 @@ type quirk interface {
 	takesBack(l *link, name string) bool
 	// unsubscribed: the message being composed unsubscribes a name of which the server has sent a value.
 	unsubscribed(l *link, name []byte)
-	// answering: a response was worked on, and its answer is owed; with detail it is a NACK.
-	answering(m *Machine, now time.Time, resp *response, detail *wire.Status)
+	// answering: a response was worked on, and its answer is owed.
+	answering(m *Machine, now time.Time, resp *response)
 	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
 	// interest alone those that are doubted least speak first.
 	before(l *link, what debt) (at time.Time, doubts int)
@@ -42,7 +42,7 @@ func (noQuirk) received(*Machine, time.Time, *link)                       {}
 func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
 func (noQuirk) unsubscribed(*link, []byte)                                {}
-func (noQuirk) answering(*Machine, time.Time, *response, *wire.Status)    {}
+func (noQuirk) answering(*Machine, time.Time, *response)                  {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}
 func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}

@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"time"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
-)
+import "time"
 
 // Some servers answer an answer at once with the same response again: a NACK with the
 // refused version, an ACK with another empty or unchanged response. That is thousands of
@@ -52,12 +48,12 @@ func (st *storm) raging() bool { return st.count >= st.last.limit() }
 func (q *storms) forget() { clear(q.of) }
 
 // answering looks for the beginning of a storm.
-func (q *storms) answering(m *Machine, now time.Time, resp *response, detail *wire.Status) {
-	if !q.of.on(resp.link).heard(now, resp, detail != nil) {
+func (q *storms) answering(m *Machine, now time.Time, resp *response) {
+	if !q.of.on(resp.link).heard(now, resp) {
 		return
 	}
 	m.logType(resp.link, warning, "the server repeats one response without end; answers to it are slowed down")
-	if detail == nil && resp.takesStarForName() {
+	if !resp.nacked() && resp.takesStarForName() {
 		m.warnStar(resp.link)
 	}
 }
@@ -78,12 +74,12 @@ func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
 }
 
 // heard looks at a response and says whether a storm began with it.
-func (st *storm) heard(now time.Time, resp *response, nacked bool) bool {
-	if resp.changed && !nacked {
+func (st *storm) heard(now time.Time, resp *response) bool {
+	if resp.changed && !resp.nacked() {
 		*st = storm{sentAt: st.sentAt}
 		return false
 	}
-	it := look{nacked, resp.Version, resp.fingerprint()}
+	it := look{resp.nacked(), resp.Version, resp.fingerprint()}
 	if it != st.last || now.Sub(st.heardAt) > stormWindow || !st.raging() && now.Sub(st.since) > stormWindow {
 		st.last, st.count, st.since = it, 0, now
 	}

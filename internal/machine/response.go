@@ -207,19 +207,15 @@ func (v *verdict) line(i int, name string, err error) {
 	v.text = append(v.text, line...)
 }
 
-// count counts an entry that has nothing wrong with it, is refused, or is used but for its flaws.
-func (v *verdict) count(i int, sub *subscription, refused error, flaws []error) {
-	switch {
-	case refused != nil:
-		v.invalid++
-		v.line(i, sub.name, refused)
-	case len(flaws) == 0:
+// count counts an entry: wrong is why it is refused, its flaws, or nothing.
+func (v *verdict) count(i int, sub *subscription, wrong ...error) {
+	if len(wrong) == 0 {
 		v.valid++
-	default:
-		v.invalid++
-		for _, err := range flaws {
-			v.line(i, sub.name, err)
-		}
+		return
+	}
+	v.invalid++
+	for _, err := range wrong {
+		v.line(i, sub.name, err)
 	}
 }
 

@@ -17,7 +17,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
 	for _, q := range l.stream.quirks {
-		q.answering(m, now, resp, a.detail)
+		q.answering(m, now, resp)
 	}
 	switch {
 	case !l.stream.Delta:

@@ -102,9 +102,9 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	l, sub, entry := resp.link, it.sub, &resp.Resources[it.index]
 	switch {
 	case it.fault != nil:
-		resp.count(it.index, sub, it.fault.Err, nil)
+		resp.count(it.index, sub, it.fault.Err)
 	case entry.HasBody:
-		resp.count(it.index, sub, nil, sub.flaws())
+		resp.count(it.index, sub, sub.flaws()...)
 	default:
 		resp.valid++
 	}
@@ -139,7 +139,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		said = said.Clone() // one copy for all
 	}
 	for _, sub := range it.subs() {
-		resp.count(it.index, sub, nil, r.Flaws)
+		resp.count(it.index, sub, r.Flaws...)
 		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
 		if lapsed || !resp.link.has(sub) {
 			continue
