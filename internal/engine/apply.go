@@ -13,11 +13,6 @@ import (
 // apply does what the machine says, in the order of the fields.
 func (e *Engine) apply(fx machine.Effects) {
 	e.notify(fx.Notify)
-	for _, r := range fx.Consumed {
-		if s := e.stream(r); s != nil {
-			s.consumed(&e.received)
-		}
-	}
 	for _, r := range fx.Release {
 		if s := e.stream(r); s != nil && s.current != nil {
 			s.current.frame = s.current.frame.Discarded()
@@ -79,17 +74,13 @@ func (e *Engine) notify(notices []machine.Notice) {
 		switch n.Kind {
 		case machine.NoticeResponse:
 			e.trace(n)
-			d := &delivery{n.TypeURL, e.hookLanes(n.Server)}
-			if n.Ignored {
-				e.deliver(n.Stream, d, nil)
-			} else {
-				e.deliveries[n.Stream.Stream] = d
-			}
+			e.deliveries[n.Stream.Stream] = &delivery{n.TypeURL, e.hookLanes(n.Server)}
 		case machine.NoticeEnd:
 			e.count(n)
-			d := e.deliveries[n.Stream.Stream]
-			delete(e.deliveries, n.Stream.Stream)
-			e.deliver(n.Stream, d, n)
+			e.deliver(n)
+			if s := e.stream(n.Stream); s != nil {
+				s.consumed(&e.received)
+			}
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		case machine.NoticeConnected, machine.NoticeDisconnected:
@@ -167,23 +158,24 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 }
 
 // deliver ends the delivery of a response: the lanes that it touched end their batches, and when all have come
-// there, the stream may be read on. The notice of its end, nil of one that is ignored, is traced then.
-func (e *Engine) deliver(ref machine.Ref, d *delivery, end *machine.Notice) {
-	if len(d.lanes) == 0 {
-		e.again = append(e.again, machine.Delivered{Ref: ref})
-		return
-	}
-	if end == nil || e.config.Trace == nil {
-		e.mark(d.lanes, d, func() { e.post(machine.Delivered{Ref: ref}) })
-		return
-	}
-	e.mark(d.lanes, d, func() {
-		at := time.Now()
-		e.post(func() {
-			e.hook(end.Server, func() { e.config.Trace(Traced{Notice: end, At: at}) })
-			e.again = append(e.again, machine.Delivered{Ref: ref})
+// there, the stream may be read on. The notice of its end is traced then, unless it is ignored.
+func (e *Engine) deliver(end *machine.Notice) {
+	d, delivered := e.deliveries[end.Stream.Stream], machine.Delivered{Ref: end.Stream}
+	delete(e.deliveries, end.Stream.Stream)
+	switch {
+	case len(d.lanes) == 0:
+		e.again = append(e.again, delivered)
+	case end.Ignored || e.config.Trace == nil:
+		e.mark(d.lanes, d, func() { e.post(delivered) })
+	default:
+		e.mark(d.lanes, d, func() {
+			at := time.Now()
+			e.post(func() {
+				e.hook(end.Server, func() { e.config.Trace(Traced{Notice: end, At: at}) })
+				e.again = append(e.again, delivered)
+			})
 		})
-	})
+	}
 }
 
 // mark puts a marker behind what is in lanes.

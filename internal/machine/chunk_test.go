@@ -30,8 +30,8 @@ func TestChunks(t *testing.T) {
 	if want := []NoticeKind{NoticeUpdated, NoticeSynced}; !slices.Equal(kinds, want) {
 		t.Errorf("the last part told %v, want %v", kinds, want)
 	}
-	if len(fx.Send) != 1 || len(fx.Consumed) != 1 {
-		t.Errorf("%d answers and %d ends, want one each", len(fx.Send), len(fx.Consumed))
+	if len(fx.Send) != 1 || len(fx.consumed()) != 1 {
+		t.Errorf("%d answers and %d ends, want one each", len(fx.Send), len(fx.consumed()))
 	}
 }
 

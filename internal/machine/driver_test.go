@@ -429,7 +429,7 @@ func (d *driver) step(events ...Event) {
 			d.answer(ld)
 		}
 	}
-	for _, r := range fx.Consumed {
+	for _, r := range fx.consumed() {
 		if len(d.blocked) > 0 {
 			d.held = append(d.held, r)
 		} else {

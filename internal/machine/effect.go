@@ -12,9 +12,6 @@ import (
 type Effects struct {
 	// Notify is told to the program, in this order.
 	Notify []Notice
-	// Consumed are streams whose response is done with: once all that was notified
-	// because of it is handled, say Delivered.
-	Consumed []Ref
 	// Release are streams whose response is large and new: once its payloads are copied
 	// little refers to its frame, which had better be garbage than be used again.
 	Release []Ref
@@ -121,7 +118,7 @@ const (
 	NoticeFailed                  // no usable resource; Fault says why
 	NoticeAmbient                 // the held resource stays good; nil Fault: all is well again
 	NoticeSynced                  // the first state of a collection is complete
-	NoticeEnd                     // of a response: what was told since belongs together
+	NoticeEnd                     // of a response, which is done with: once all that was told since it came is handled, say Delivered
 	NoticeStreamUp
 	NoticeStreamDown
 	NoticeRequest
@@ -156,7 +153,7 @@ type Notice struct {
 	// Trouble says that it tells of the server's trouble, or of its end: once all of a
 	// step's are handled, say Heard. Until then newer trouble is not told.
 	Trouble bool
-	Ignored bool // of NoticeResponse: it is of a type that was not requested
+	Ignored bool // of NoticeResponse and NoticeEnd: the response is of a type that was not requested
 	// Replaces is of NoticeUpdated with a locator: All were told of a value before, which is not taken back.
 	Replaces bool
 	// Held is of NoticeUpdated to a watch that came late: the machine keeps bytes only, so Value is to be decoded from Raw.

@@ -160,7 +160,6 @@ func (m *Machine) endResponse(resp *response) {
 	resp.link.busy = nil
 	resp.noteRefusal()
 	m.tellOf(resp.ref, NoticeEnd, resp.link.cache.typ.URL).Exchange = &Exchange{Valid: resp.valid, Invalid: resp.invalid}
-	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 }
 
 // StatusError is an error that a server sent for a resource.

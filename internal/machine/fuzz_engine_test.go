@@ -46,7 +46,7 @@ func (w *world) flush() {
 	fx := w.m.Step(w.now, events...)
 	at, ok := w.m.Deadline()
 	w.must(!ok || !at.Before(w.now), "the deadline %v is in the past", at)
-	for _, ref := range fx.Consumed {
+	for _, ref := range fx.consumed() {
 		s := w.stream(ref.Stream)
 		w.must(s.working != nil && s.working.ref == ref, "consumed %v, of which nothing is expected", ref)
 		s.working = nil

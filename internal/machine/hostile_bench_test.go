@@ -55,7 +55,7 @@ func BenchmarkHostile(b *testing.B) {
 			answer := func(r wire.Response) {
 				r.TypeURL, r.Nonce = scaleType.URL, "n"
 				fx := m.Step(now, Received{ref, &r})
-				for len(fx.Consumed) == 0 {
+				for len(fx.consumed()) == 0 {
 					switch {
 					case len(fx.Decode) > 0:
 						task := fx.Decode[0]

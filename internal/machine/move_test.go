@@ -52,7 +52,7 @@ func TestTimerAfterRevert(t *testing.T) {
 	}
 	a.m.Step(a.now, Written{a.refs[1]}, Start{z}) // the time of y runs at the second server
 	fx := a.m.Step(a.now, Received{a.refs[0], &wire.Response{TypeURL: scaleType.URL, Nonce: "n"}})
-	a.m.Step(a.now, Delivered{fx.Consumed[0]})
+	a.m.Step(a.now, Delivered{fx.consumed()[0]})
 	if n := a.on(0); n != 2 {
 		t.Fatal("the first server's response is not heeded")
 	}

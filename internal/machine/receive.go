@@ -75,7 +75,8 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 		s.ignored[r.TypeURL] = r.Nonce
 	}
 	m.recovered(s)
-	m.fx.Consumed = append(m.fx.Consumed, s.ref)
+	n := m.tellOf(s.ref, NoticeEnd, r.TypeURL)
+	n.Ignored, n.Exchange = true, &Exchange{}
 }
 
 // untyped is the type of a response that does not say it; "" if that cannot be told. Streams

@@ -60,7 +60,7 @@ func TestRelease(t *testing.T) {
 				t.Errorf("version %s: %s still refers to the frame", c.version, name)
 			}
 		}
-		if len(fx.Consumed) != 1 {
+		if len(fx.consumed()) != 1 {
 			t.Fatalf("version %s: the response was not done with", c.version)
 		}
 		r.step(Delivered{r.ref}, Written{r.ref})

@@ -122,7 +122,7 @@ func (r *repeatRun) entry() wire.Resource {
 // run does what a step asks for until nothing follows, and writes all of it down.
 func (r *repeatRun) run(what string, fx Effects) {
 	line := []string{what}
-	for len(fx.Notify)+len(fx.Decode)+len(fx.Send)+len(fx.Consumed) > 0 {
+	for len(fx.Notify)+len(fx.Decode)+len(fx.Send)+len(fx.consumed()) > 0 {
 		for _, n := range fx.Notify {
 			line = append(line, fmt.Sprintf("%d %s %q %q of %d, failed %v, %+v",
 				n.Kind, n.Name, n.Version, n.Value, len(n.To)+len(n.All), n.Fault != nil, n.Exchange))
@@ -132,7 +132,7 @@ func (r *repeatRun) run(what string, fx Effects) {
 			line = append(line, fmt.Sprintf("send %q", bytes.Join(s.Message, nil)))
 			events = append(events, Written{s.Ref})
 		}
-		for _, ref := range fx.Consumed {
+		for _, ref := range fx.consumed() {
 			events = append(events, Delivered{ref})
 		}
 		for _, t := range fx.Decode {

@@ -86,3 +86,13 @@ func news(fx Effects) (kinds []NoticeKind, names []string) {
 	}
 	return kinds, names
 }
+
+// consumed lists the streams of which a response is done with.
+func (fx *Effects) consumed() (refs []Ref) {
+	for _, n := range fx.Notify {
+		if n.Kind == NoticeEnd {
+			refs = append(refs, n.Stream)
+		}
+	}
+	return refs
+}

@@ -139,7 +139,7 @@ func BenchmarkGlobs(b *testing.B) {
 			for _, t := range fx.Decode {
 				m.Step(now, Decoded{t, []Result{{Value: 1}}})
 			}
-			for _, r := range fx.Consumed {
+			for _, r := range fx.consumed() {
 				m.Step(now, Delivered{r})
 			}
 		}
@@ -200,7 +200,7 @@ func (a *authorities) step(events ...Event) {
 			}
 			events = append(events, Decoded{t, rs})
 		}
-		for _, r := range fx.Consumed {
+		for _, r := range fx.consumed() {
 			events = append(events, Delivered{r})
 		}
 	}
