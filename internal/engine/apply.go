@@ -33,9 +33,6 @@ func (e *Engine) apply(fx machine.Effects) {
 	for _, r := range fx.Close {
 		e.closeStream(r)
 	}
-	for _, r := range fx.Fail {
-		e.abandon(r)
-	}
 	for _, o := range fx.Open {
 		e.open(o)
 	}

@@ -174,8 +174,11 @@ func (r *retry) lived(d time.Duration) {
 	}
 }
 
-// wait starts the waiting for the next incarnation of a stream.
+// wait ends an incarnation of a stream, if it has not ended, and starts the waiting for the next.
 func (e *Engine) wait(w machine.Wait) {
+	if s := e.stream(w.Ref); s != nil {
+		s.abandon()
+	}
 	server := e.server(w.Server)
 	if w.Failed {
 		e.lines.failure(w.Fault, server.URI)

@@ -313,11 +313,6 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 // step runs the machine until nothing follows from what it did.
 func (e *Engine) step(events []machine.Event) {
 	for len(events) > 0 {
-		for _, ev := range events {
-			if down, ok := ev.(machine.Down); ok {
-				e.abandon(down.Ref)
-			}
-		}
 		e.apply(e.machine.Step(time.Now(), events...))
 		events, e.again = e.again, nil
 	}

@@ -255,13 +255,6 @@ func (s *stream) abandon() {
 	}
 }
 
-// abandon ends a stream that may be waited for.
-func (e *Engine) abandon(r machine.Ref) {
-	if s := e.stream(r); s != nil {
-		s.abandon()
-	}
-}
-
 // closeStream ends a stream that nobody needs.
 func (e *Engine) closeStream(r machine.Ref) {
 	s := e.stream(r)

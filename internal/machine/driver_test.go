@@ -388,10 +388,6 @@ func (d *driver) step(events ...Event) {
 		d.forget(r)
 		d.print("* close%s", d.whose(d.m.streams[r.Stream].server))
 	}
-	for _, r := range fx.Fail {
-		d.forget(r)
-		d.print("* fail%s", d.whose(d.m.streams[r.Stream].server))
-	}
 	for _, o := range fx.Open {
 		d.ref = o.Ref
 		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.Type.url()))))
@@ -403,6 +399,7 @@ func (d *driver) step(events ...Event) {
 		}
 	}
 	for _, w := range fx.Wait {
+		d.forget(w.Ref)
 		d.waiting = append(d.waiting, w.Ref)
 		d.print("* wait%s%s", map[bool]string{true: " after a response"}[w.Short && w.Fault != nil], map[bool]string{true: " after giving up"}[w.Short && w.Fault == nil])
 	}

@@ -24,11 +24,10 @@ type Effects struct {
 	Guard []*Proposal
 	// Close lets go of streams that have ended, and ends others; nothing more is expected of them.
 	Close []Ref
-	// Fail ends streams as their servers might have: a Wait may follow.
-	Fail []Ref
 	// Open asks for streams; each is answered by Up or Down.
 	Open []Open
-	// Wait asks for a backoff; each is answered by Retry, unless the stream is closed.
+	// Wait asks for a backoff after streams that are over, though their servers may not know it; each is answered by Retry,
+	// unless the stream is closed.
 	Wait []Wait
 	// Send is at most one message a stream; the next comes after its Written.
 	Send []Send

@@ -82,7 +82,7 @@ func (w *world) flush() {
 
 // carry does what is asked for of streams.
 func (w *world) carry(fx Effects) {
-	for _, ref := range slices.Concat(fx.Close, fx.Fail) {
+	for _, ref := range fx.Close {
 		s := w.stream(ref.Stream)
 		w.must(s.ref == ref, "close of %v, the stream is %+v", ref, s)
 		w.say("close %v", ref)
@@ -90,7 +90,7 @@ func (w *world) carry(fx Effects) {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		w.must(s.state == idle, "wait of %+v on stream %+v", wait, s)
+		w.must(s.state == idle || wait.Fault.Err == errDeaf, "wait of %+v on stream %+v", wait, s)
 		s.ref, s.state = wait.Ref, waiting
 	}
 	for _, o := range fx.Open {

@@ -16,7 +16,6 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 	// Its server does not read.
 	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
 		m.logServer(s, warning, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
-		m.fx.Fail = append(m.fx.Fail, s.ref)
 		m.down(now, s, Down{Ref: s.ref, Kind: FaultStream, Err: errDeaf})
 	}
 }
