@@ -25,7 +25,7 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 		added = l.allWanted()
 	}
 	l.subscribe(added)
-	if what == oweInterest && !changed && !l.owesNode() {
+	if !what.answer && !changed && !l.owesNode() {
 		return nil
 	}
 	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. If the first request claimed no version, the server owes an
@@ -114,7 +114,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
 		named = 0
 	}
 	added, back := l.takeBack(names[:named])
-	if !first && what == oweInterest && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
+	if !first && !what.answer && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)

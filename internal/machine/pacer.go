@@ -5,15 +5,11 @@ import (
 	"time"
 )
 
-// debt is what a type owes its server.
-type debt uint8
-
-const (
-	oweNothing  debt = iota
-	oweAnswer        // an ACK or a NACK, and nothing else
-	oweInterest      // what the server is to know has changed: names, the form of the wildcard, or the node's parameters
-	oweBoth
-)
+// debt is what a type owes its server; the zero value is nothing.
+type debt struct {
+	answer   bool // an ACK or a NACK
+	interest bool // what the server is to know has changed: names, the form of the wildcard, or the node's parameters
+}
 
 // turn is a type that may speak now.
 type turn struct {
@@ -43,7 +39,7 @@ func (l *link) pace(now time.Time) {
 // It is the one place where it is decided how often the client speaks on a stream; the stream's rate limit comes on top.
 // New streams have waits of their own: [Machine.restartAt] and [unheard].
 func (l *link) notBefore(what debt) (at time.Time, doubts int) {
-	if what == oweInterest {
+	if !what.answer {
 		at = l.paced
 	}
 	for _, q := range l.stream.quirks {

@@ -61,14 +61,14 @@ func (q *storms) answering(m *Machine, now time.Time, resp *response) {
 // before holds answers back that have nothing else to say: a change of interest may bring
 // something new.
 func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
-	if st := q.of[l]; st != nil && st.raging() && what == oweAnswer {
+	if st := q.of[l]; st != nil && st.raging() && !what.interest {
 		at = st.sentAt.Add(stormPause)
 	}
 	return at, 0
 }
 
 func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
-	if st := q.of[l]; st != nil && what != oweInterest {
+	if st := q.of[l]; st != nil && what.answer {
 		st.sentAt = now
 	}
 }

@@ -55,7 +55,7 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 			again = sooner(again, at)
 		}
 		what := l.owes()
-		if what == oweNothing {
+		if what == (debt{}) {
 			continue
 		}
 		switch at, doubts := l.notBefore(what); {
@@ -82,27 +82,17 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 // others; else the order of the types stays.
 func byTurn(a, b turn) int {
 	// STREAM-9: answers go before interest.
-	if alone := a.what == oweInterest; alone != (b.what == oweInterest) {
-		if alone {
-			return 1
+	if a.what.answer != b.what.answer {
+		if a.what.answer {
+			return -1
 		}
-		return -1
+		return 1
 	}
 	return a.doubts - b.doubts
 }
 
 // owes is what may be said, in time.
-func (l *link) owes() debt {
-	switch changing := l.changing(); {
-	case len(l.owed) > 0 && changing:
-		return oweBoth
-	case len(l.owed) > 0:
-		return oweAnswer
-	case changing:
-		return oweInterest
-	}
-	return oweNothing
-}
+func (l *link) owes() debt { return debt{answer: len(l.owed) > 0, interest: l.changing()} }
 
 // changing says whether the server knows less than what is wanted. While a stream lingers
 // nothing is said: either it ends, or all stays as it was.
@@ -124,7 +114,7 @@ func (l *link) changing() bool {
 func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	s := l.stream
 	var a answer
-	if what != oweInterest {
+	if what.answer {
 		// ACK-1, ACK-5: each answer, and the error in it, is sent once.
 		a, l.owed = l.owed[0], l.owed[1:]
 	}
@@ -149,7 +139,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		n.Resources++
 	}
 	switch {
-	case what == oweInterest:
+	case !what.answer:
 		l.pace(now)
 	case a.detail == nil:
 		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce

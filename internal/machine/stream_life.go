@@ -97,7 +97,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 func (s *stream) answersHeldBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
 	for _, l := range s.links {
-		if at, _ := l.notBefore(oweAnswer); throttled || now.Before(at) {
+		if at, _ := l.notBefore(debt{answer: true}); throttled || now.Before(at) {
 			n += len(l.owed)
 		}
 	}
