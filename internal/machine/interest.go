@@ -65,7 +65,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 func (l *link) leave(sub *subscription, name []byte) {
 	if sub.exists() && !sub.foreign() && !sub.keptDeleted() {
 		for _, q := range l.stream.quirks {
-			q.unsubscribed(l, name)
+			q.passed(l, name, nil)
 		}
 	}
 }

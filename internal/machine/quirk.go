@@ -15,12 +15,11 @@ type quirk interface {
 	forget()
 	// received: a response came; l is nil if its type was not requested.
 	received(m *Machine, now time.Time, l *link)
-	// passed: a response holds a resource that nobody subscribed to.
-	passed(l *link, r *wire.Resource, name []byte)
+	// passed: the server has sent a value of a name that is not subscribed to. A response holds it as r; with nil it came
+	// before, and the message being composed unsubscribes the name.
+	passed(l *link, name []byte, r *wire.Resource)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
-	// unsubscribed: the message being composed unsubscribes a name of which the server has sent a value.
-	unsubscribed(l *link, name []byte)
 	// answering: a response was worked on, and its answer is owed.
 	answering(m *Machine, now time.Time, resp *response)
 	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
@@ -39,9 +38,8 @@ type noQuirk struct{}
 
 func (noQuirk) forget()                                                   {}
 func (noQuirk) received(*Machine, time.Time, *link)                       {}
-func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
+func (noQuirk) passed(*link, []byte, *wire.Resource)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
-func (noQuirk) unsubscribed(*link, []byte)                                {}
 func (noQuirk) answering(*Machine, time.Time, *response)                  {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}

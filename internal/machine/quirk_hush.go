@@ -53,14 +53,11 @@ func (q *hushes) forget() {
 // ended: the client did not end the stream, so that all names have their full time on the next.
 func (q *hushes) ended(*Machine, time.Time, *ending) { clear(q.until) }
 
-func (q *hushes) unsubscribed(l *link, name []byte) {
+func (q *hushes) passed(l *link, name []byte, _ *wire.Resource) {
 	if l.form == wildNone && !l.stream.stateless() {
 		q.left.add(l, name)
 	}
 }
-
-// passed: the value came when the name was unsubscribed already.
-func (q *hushes) passed(l *link, _ *wire.Resource, name []byte) { q.unsubscribed(l, name) }
 
 // written waits for news of names that were added, where the server might not hear of them.
 func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {

@@ -14,8 +14,8 @@ type unasked struct {
 func (q *unasked) forget() { clear(q.of) }
 
 // passed notes a name. What has other names may have been subscribed to by one of them.
-func (q *unasked) passed(l *link, r *wire.Resource, name []byte) {
-	if l.stream.Delta && l.form == wildNone && r.Attributes == nil {
+func (q *unasked) passed(l *link, name []byte, r *wire.Resource) {
+	if r != nil && l.stream.Delta && l.form == wildNone && r.Attributes == nil {
 		q.of.add(l, name)
 	}
 }

@@ -106,7 +106,7 @@ func (r *reader) find(i int) *subscription {
 		// SOTW-11, DELTA-13, S-15: what was not subscribed to is passed over.
 		if sub = l.newMember(name, canonical); sub == nil {
 			for _, q := range l.stream.quirks {
-				q.passed(l, &r.Resources[i], name)
+				q.passed(l, name, &r.Resources[i])
 			}
 			return nil // not subscribed to: ignored before it is looked at
 		}
