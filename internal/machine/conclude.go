@@ -61,7 +61,7 @@ func (r *reader) absences() (all []statement) {
 }
 
 // leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
-// version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.unconfirmedTimeout]), and
+// version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.timedOut]), and
 // names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link

@@ -71,58 +71,45 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 // ring: the server did not answer in time.
 func (sub *subscription) ring(m *Machine, now time.Time) {
 	switch l := sub.link(); {
-	case sub.held():
-		m.unconfirmedTimeout(now, sub)
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.markComplete(now, sub.of, l.version)
 	case l.stream.timeout <= 0: // of a collection, which was waited for because of the case before
-	case sub.stale():
-		m.unconfirmedTimeout(now, sub)
 	default:
-		m.unknownTimeout(now, sub)
+		m.timedOut(now, sub)
 	}
 }
 
-// unknownTimeout: the server did not say anything of a name, or not again, so there is no such resource.
-func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
-	l := sub.link()
-	if sub.isStar() && l.form == wildExplicit {
+// timedOut: the server did not say anything of a name, or not again, or did not confirm what is held, so there is no such
+// resource.
+func (m *Machine) timedOut(now time.Time, sub *subscription) {
+	l, known := sub.link(), sub.held() || sub.stale()
+	lacked := sub.unconfirmed || sub.seen.before(l.lastFullState) || sub.of.synced()
+	sub.unconfirmed = false
+	if sub.isStar() && l.form == wildExplicit && !known {
 		m.warnStar(l)
 	}
-	if patient(sub.watches()) {
+	if patient(sub.watches()) && !(known && lacked) {
 		return // E-3: the watches wait for ever
 	}
 	// LKG-5: the complete state of a collection lacks it.
-	if sub.of.synced() {
+	if !known && sub.of.synced() {
 		m.unstore(sub)
 	}
-	status, f := StatusDoesNotExist, (*Fault)(nil)
-	// DNE-8: silence is an error.
-	if l.stream.TransientTimeout > 0 {
-		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
+	switch {
+	// DNE-8: silence is an error. It keeps a stale value, unless a full state or the complete one of a collection lacks it.
+	case l.stream.TransientTimeout > 0, sub.stale() && !lacked:
+		m.setStatus(sub, StatusTimeout, ReasonTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, sub.informed())
+	case known:
+		m.remove(now, sub, ReasonTimeout)
+	default:
+		// DNE-7, S-9: there is no such resource; the subscription stays.
+		m.setStatus(sub, StatusDoesNotExist, ReasonTimeout, nil, sub.informed())
 	}
-	// DNE-7, S-9: there is no such resource; the subscription stays.
-	m.setStatus(sub, status, ReasonTimeout, f, sub.informed())
 }
 
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
-
-// unconfirmedTimeout: the server did not confirm a held resource, so there is none.
-func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.seen.before(sub.link().lastFullState) || sub.of.synced()
-	sub.unconfirmed = false
-	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
-	switch kept := sub.stale() && !lacked; {
-	case kept && patient(sub.watches()):
-	// DNE-8: silence is an error.
-	case kept, sub.stream().TransientTimeout > 0:
-		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-	default:
-		m.remove(now, sub, ReasonTimeout)
-	}
-}
 
 // fetch is a watch that is told so if it has no answer in time
 // (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
