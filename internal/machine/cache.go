@@ -134,7 +134,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	// WILD-8: what the wildcard holds is not made anew.
 	case sub == nil:
 		sub = of.newMember(name)
-	case sub.of != of && !sub.wanted(): // a structured name that the wildcard had
+	case sub.of != of: // a structured name that the wildcard had
 		of.adopt(sub)
 	}
 	return sub

@@ -296,7 +296,7 @@ func (c *cache) adoptCovered(glob *collection, covers pattern) {
 			if !strings.HasPrefix(sub.name, covers.before) {
 				continue // as most are
 			}
-			if p, ok := split(sub.name); !ok || p != covers {
+			if p, _ := split(sub.name); p != covers {
 				continue
 			}
 			said := sub.stream()

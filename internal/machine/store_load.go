@@ -45,10 +45,10 @@ func (ld *Load) isFor(sub *subscription) bool { return ld.loads[sub] == ld }
 // collectionOf is the collection that a name is to be a member of; nil if none is looked for.
 func (ld *Load) collectionOf(name string) *collection {
 	of := ld.cache.globOf(name)
-	if of == nil && ld.cache.star.source == ld.source {
+	if of == nil {
 		of = ld.cache.star
 	}
-	if of == nil || of.source != ld.source || !of.wanted() || !ld.isFor(&of.subscription) || of.complete {
+	if !of.wanted() || !ld.isFor(&of.subscription) || of.complete {
 		return nil
 	}
 	return of
@@ -157,7 +157,7 @@ func (ld *Load) unusable(it *Item, r Result) error {
 // foundNothing ends the waiting for what the store does not have, and tells a collection that this is all.
 func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 	sub.from = fromStore
-	if e := ld.complete[sub.name]; e != nil && sub.isCollection() {
+	if e := ld.complete[sub.name]; e != nil {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}
