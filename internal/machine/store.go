@@ -24,7 +24,7 @@ func (sh *share) heardServer() bool {
 // loadSoon has the store asked for what is watched and not known, at once if no server can be reached, or
 // after a second without an answer.
 func (m *Machine) loadSoon(now time.Time, sub *subscription) {
-	if !sub.storable() || !sub.needsStore() {
+	if !sub.needsStore() {
 		return
 	}
 	// CACHE-3, LKG-9: every server's attempt has failed, or a second has passed.
@@ -49,9 +49,7 @@ func (m *Machine) loadForFailed(s *stream) {
 	for _, src := range s.sources {
 		if src.Stored && src.failed() {
 			for _, sh := range src.shares {
-				if sh.cache.typ.Stored {
-					m.loadLacking(sh)
-				}
+				m.loadLacking(sh)
 			}
 		}
 	}
