@@ -97,6 +97,9 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 		m.unstore(sub)
 	}
 	switch {
+	// WILD-7: nobody watches its name any more, so it goes as other members do that the server does not confirm.
+	case !sub.lives():
+		m.remove(now, sub, ReasonTimeout)
 	// DNE-8: silence is an error. It keeps a stale value, unless a full state or the complete one of a collection lacks it.
 	case l.stream.TransientTimeout > 0, sub.stale() && !lacked:
 		m.setStatus(sub, StatusTimeout, ReasonTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, sub.informed())
