@@ -44,9 +44,9 @@ type pattern struct {
 	before, after string
 }
 
-// split is what a glob over a canonical structured name has before and after its `*`; ok is false for a name
-// that no glob can cover.
-func split(name string) (p pattern, ok bool) {
+// patternOf is what a glob over a canonical structured name has before and after its `*`; nothing for a name that no glob
+// can cover.
+func patternOf(name string) pattern {
 	end := strings.IndexByte(name, '?')
 	if end < 0 {
 		end = len(name)
@@ -54,17 +54,14 @@ func split(name string) (p pattern, ok bool) {
 	start := strings.LastIndexByte(name[:end], '/') + 1
 	const authorityAndType = 4 // slashes before the path of an ID
 	if strings.Count(name[:start], "/") < authorityAndType || start == end {
-		return pattern{}, false
+		return pattern{}
 	}
 	// GLOB-1, CTX-4: one segment more, with the same context.
-	return pattern{name[:start], name[end:]}, true
+	return pattern{name[:start], name[end:]}
 }
 
 // globOf finds the watched glob that covers a canonical name; nil if there is none.
-func (c *cache) globOf(name string) *collection {
-	p, _ := split(name)
-	return c.globs[p]
-}
+func (c *cache) globOf(name string) *collection { return c.globs[patternOf(name)] }
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in. It notes the source that answers
 // for the wildcard, or for the authority of the name.
@@ -93,7 +90,7 @@ func (c *cache) newCollection(src *source, name string) *collection {
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
 func (c *cache) globFor(src *source, url string) *collection {
-	p, _ := split(url)
+	p := patternOf(url)
 	if glob := c.globs[p]; glob != nil {
 		return glob
 	}
@@ -199,8 +196,7 @@ func (c *collection) end() {
 	}
 	if c.isGlob() {
 		cache.drop(&c.subscription)
-		p, _ := split(c.name)
-		delete(cache.globs, p)
+		delete(cache.globs, patternOf(c.name))
 	} else { // the wildcard stays
 		c.forgetStream()
 		c.complete, c.from = false, 0
@@ -293,10 +289,7 @@ func (sub *subscription) covering() (all []*Watch) {
 func (c *cache) adoptCovered(glob *collection, covers pattern) {
 	for _, from := range []*collection{glob.source.share(c).plain, c.star} {
 		for sub := range from.members.all() {
-			if !strings.HasPrefix(sub.name, covers.before) {
-				continue // as most are
-			}
-			if p, _ := split(sub.name); p != covers {
+			if !strings.HasPrefix(sub.name, covers.before) || patternOf(sub.name) != covers { // the former is fast
 				continue
 			}
 			said := sub.stream()

@@ -194,9 +194,6 @@ func (c *collection) covers() func(string) bool {
 	if !c.isGlob() {
 		return func(name string) bool { return !structured(name) }
 	}
-	of, _ := split(c.name)
-	return func(name string) bool {
-		p, _ := split(name)
-		return p == of
-	}
+	of := patternOf(c.name)
+	return func(name string) bool { return patternOf(name) == of }
 }

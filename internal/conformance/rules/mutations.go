@@ -90,7 +90,7 @@ func Mutations() []Mutation {
 		{"FALLBACK-3", "link.allKnown", never.Of(0), "a version is said though values are another server's", "fallback-versions"},
 		{"FALLBACK-5", "Machine.revert", never, "a server that answers again is not gone back to", "case-core-fb-recover"},
 		{"FALLBACK-6", "", always, "a new watch waits for the next failure", "fallback-new-watch"},
-		{"GLOB-1", "", places.Put(`pattern{name[:start], ""}`).Of(0), "the context of a glob's member does not count", "glob-not-recursive"},
+		{"GLOB-1", "", places.Put(`pattern{name[:start], ""}`), "the context of a glob's member does not count", "glob-not-recursive"},
 		{"GLOB-3", "", drop, "the removal of a glob is nothing", "glob-empty"},
 		{"TTL-1", "lease.ring", drop, "a time to live never runs out", "ttl-disconnected"},
 		{"TTL-3", "Machine.applyPlanned", drop, "a heartbeat sets nothing anew", "case-ttl-delta"},
