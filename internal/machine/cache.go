@@ -57,7 +57,7 @@ type share struct {
 	// Of what is looked for in the store.
 	timer                         // until that is asked
 	loads map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
-	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
+	gone  map[string]bool         // what a server said is gone while the store is read
 }
 
 // share finds what a source has of a type; nil if nothing of it was watched.
@@ -74,7 +74,7 @@ func (src *source) share(c *cache) *share {
 func (src *source) shareOf(c *cache) *share {
 	sh := src.share(c)
 	if sh == nil {
-		sh = &share{cache: c, source: src, plain: c.newCollection(src, ""), loads: map[*subscription]*Load{}}
+		sh = &share{cache: c, source: src, plain: c.newCollection(src, ""), loads: map[*subscription]*Load{}, gone: map[string]bool{}}
 		src.shares = append(src.shares, sh)
 	}
 	return sh

@@ -36,7 +36,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 	name := make([]byte, 0, 128) // on the stack
 	for _, c := range l.names.Flush() {
 		name = append(name[:0], c.Name...)
-		sub := l.cache.byWireName(name)
+		sub, _, _ := l.cache.identify(name)
 		switch {
 		// DELTA-7: subscribed to again though it was before.
 		case c.Add && sub != nil:
@@ -84,17 +84,11 @@ func (l *link) subscribe(subs []*subscription) {
 func (l *link) allWanted() []*subscription {
 	subs := make([]*subscription, 0, l.watched)
 	for name := range l.names.All() {
-		if sub := l.cache.byWireName(name); sub != nil && sub.wanted() {
+		if sub, _, _ := l.cache.identify(name); sub != nil && sub.wanted() {
 			subs = append(subs, sub)
 		}
 	}
 	return subs
-}
-
-// byWireName finds the subscription of a name as it is subscribed to; nil if there is none.
-func (c *cache) byWireName(name []byte) *subscription {
-	sub, _, _ := c.identify(name)
-	return sub
 }
 
 // want has the servers told that a name is wanted, or is not any more: the active one and those before it.

@@ -136,9 +136,6 @@ func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
 	source, url := src.index, sub.of.cache.typ.URL
 	if sh := src.share(sub.of.cache); len(sh.loads) > 0 && k.Raw == nil && !k.Complete {
-		if sh.gone == nil {
-			sh.gone = map[string]bool{}
-		}
 		sh.gone[k.Name] = true
 	}
 	n := len(m.fx.Keep) - 1

@@ -92,7 +92,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 		}
 	}
 	if len(ld.loads) == 0 {
-		ld.gone = nil
+		clear(ld.gone)
 	}
 	if ld.refused > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
