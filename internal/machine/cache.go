@@ -116,15 +116,10 @@ func (sh *share) all() iter.Seq[*subscription] {
 	}
 }
 
-// inOrder lists the subscriptions by name.
-func (sh *share) inOrder() []*subscription {
-	subs := slices.Collect(sh.all())
-	sortSubs(subs)
-	return subs
-}
+func byName(a, b *subscription) int { return strings.Compare(a.name, b.name) }
 
-func sortSubs(subs []*subscription) {
-	slices.SortFunc(subs, func(a, b *subscription) int { return strings.Compare(a.name, b.name) })
+func sortCollections(cs []*collection) {
+	slices.SortFunc(cs, func(a, b *collection) int { return byName(&a.subscription, &b.subscription) })
 }
 
 // subscriptionOf finds or makes the subscription of a name.

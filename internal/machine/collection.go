@@ -152,9 +152,7 @@ func (c *collection) all() iter.Seq[*subscription] {
 
 // inOrder lists the members of a glob or the wildcard by name.
 func (c *collection) inOrder() []*subscription {
-	subs := slices.DeleteFunc(slices.Collect(c.all()), (*subscription).byAlias)
-	sortSubs(subs)
-	return subs
+	return slices.DeleteFunc(slices.SortedFunc(c.all(), byName), (*subscription).byAlias)
 }
 
 // dropIfUnwanted drops what nobody wants. A member stays while its collection lives, or the wildcard if that covers it: the
@@ -229,8 +227,6 @@ func (c *cache) giveToStar(sub *subscription) bool {
 	}
 	return true
 }
-
-func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 
 // needsNoMore says that a server's silence completes a collection: it has nothing to add to what
 // is held. A server that remembers what it sent does not answer a wildcard if it has sent all that there

@@ -127,7 +127,7 @@ func (resp *response) findCompleted() {
 	if star := l.cache.star; resp.isFirstStateOf(star) {
 		resp.completes = append(resp.completes, star)
 	}
-	slices.SortFunc(resp.completes, byName)
+	sortCollections(resp.completes)
 }
 
 // isFirstStateOf says that a collection was requested from the server and has no first state yet.

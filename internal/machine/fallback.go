@@ -106,7 +106,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 // handOver has the active server of a source do what the one before it did for a type's names, and says
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, sh *share, was int) {
-	c, src, subs := sh.cache, sh.source, sh.inOrder()
+	c, src, subs := sh.cache, sh.source, slices.SortedFunc(sh.all(), byName)
 	for _, sub := range subs {
 		if sub.of.source != src {
 			continue // the end of its glob has given it to the wildcard of another source

@@ -128,7 +128,7 @@ func (l *link) ownedWhere(holds func(*subscription) bool) (subs []*subscription)
 			subs = append(subs, sub)
 		}
 	}
-	sortSubs(subs)
+	slices.SortFunc(subs, byName)
 	return subs
 }
 

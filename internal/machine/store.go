@@ -155,7 +155,7 @@ func (l *link) unsettles() bool {
 func (m *Machine) forgetUnseenStored(l *link, kept []*subscription) {
 	all := l.cache.unsettled
 	l.cache.unsettled = nil
-	slices.SortFunc(all, byName)
+	sortCollections(all)
 	for _, c := range all {
 		switch {
 		case !c.ownedBy(l.stream): // another server had to tell it

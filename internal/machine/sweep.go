@@ -35,7 +35,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed = nil
-	sortSubs(unconfirmed)
+	slices.SortFunc(unconfirmed, byName)
 	unconfirmed = slices.Compact(unconfirmed)
 	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
 		m.removeUnconfirmed(now, l, unconfirmed)

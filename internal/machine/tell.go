@@ -204,8 +204,7 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 // tellEveryone tells watches of some subscriptions of trouble with the server, or with nil those in trouble that it is well.
 // Resources come first, then collections, each sorted by name.
 func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*subscription) []*Watch) {
-	subs := slices.Collect(of)
-	sortSubs(subs)
+	subs := slices.SortedFunc(of, byName)
 	for _, collections := range []bool{false, true} {
 		for _, sub := range subs {
 			switch {
