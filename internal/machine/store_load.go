@@ -87,7 +87,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 			continue // the wildcard, which is watched anew
 		}
 		delete(ld.loads, sub)
-		if !sub.gone && sub.wanted() && sub.status == StatusRequested && !sub.usable() {
+		if !sub.gone && sub.wanted() && sub.unanswered() {
 			m.foundNothing(ld, sub)
 		}
 	}

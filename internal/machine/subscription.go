@@ -219,10 +219,13 @@ func (sub *subscription) storable() bool {
 	return sub.of.cache.typ.Stored && sub.of.source.Stored
 }
 
+// unanswered says that nothing is known yet, but how the server fares.
+func (sub *subscription) unanswered() bool { return sub.status == StatusRequested && !sub.usable() }
+
 // needsStore says that nothing at all is known of what is watched, not even that the store has nothing: then the store is
 // asked. For a fallback a stale value is lacking too; see [source.lacks].
 func (sub *subscription) needsStore() bool {
-	return sub.storable() && sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
+	return sub.storable() && sub.wanted() && sub.unanswered() && sub.from == 0
 }
 
 // loading says whether the store is being asked for a subscription of which no server has spoken meanwhile: its watches

@@ -123,7 +123,7 @@ type fetch Watch
 // now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time) {
 	w := (*Watch)(f)
-	if !w.unanswered() {
+	if !w.sub.unanswered() {
 		return
 	}
 	if s := w.sub.stream(); s.clock.stopped() {
@@ -139,9 +139,4 @@ type FetchTimeoutError struct{ After time.Duration }
 
 func (e *FetchTimeoutError) Error() string {
 	return fmt.Sprintf("no answer within the initial fetch timeout of %v", e.After)
-}
-
-// unanswered says that nothing is known yet of what is watched, but how its server fares.
-func (w *Watch) unanswered() bool {
-	return !w.sub.usable() && w.sub.status == StatusRequested
 }

@@ -25,7 +25,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.loadSoon(now, w.sub)
 	m.tellHeld(w)
 	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
-	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src)
+	told := src.stream().unreachable() && w.sub.unanswered() && m.fallBackSource(now, src)
 	if !told {
 		m.tellLate(w)
 	}
