@@ -33,9 +33,7 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 	}
 	src.active = to
 	for _, s := range src.reached() {
-		if s.state == up {
-			m.startOver(now, src, s) // its first request listed values that were just forgotten
-		}
+		m.startOver(now, src, s) // its first request listed values that were just forgotten
 	}
 }
 
@@ -77,7 +75,7 @@ func (m *Machine) revert(now time.Time, l *link) {
 func (m *Machine) activate(now time.Time, src *source, to int) {
 	m.agenda.touch(src.streams...)
 	from, dst, was := src.stream(), src.streams[to], src.active
-	if to > was && dst.state == up {
+	if to > was {
 		m.startOver(now, src, dst)
 	}
 	src.active = to
@@ -147,6 +145,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 // not send them again.
 func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 	switch {
+	case s.state != up:
 	case s.watches == 0:
 		m.closeUnwanted(now, s)
 	case slices.ContainsFunc(s.links, func(l *link) bool { return l.hangsOver(src) }):
