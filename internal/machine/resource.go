@@ -93,7 +93,7 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	// ERR-7: what was stated is remembered.
 	sub.become(status, f)
 	sub.reason, sub.timer = reason, 0
-	if !sub.held() && !sub.stale() {
+	if !sub.usable() {
 		sub.credit()
 	}
 	m.report(sub, to, all)

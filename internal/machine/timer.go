@@ -25,17 +25,16 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 
 // owesAnswer says whether the server has to answer for a resource or a collection.
 func (l *link) owesAnswer(sub *subscription) bool {
+	switch {
 	// DNE-2, WILD-5: the request has left; none names what is a member and nothing else.
-	if !sub.wasSent() || sub.isCollection() && (sub.of.complete || !sub.wanted()) {
+	case !sub.wasSent(), sub.isCollection() && (sub.of.complete || !sub.wanted()):
 		return false
-	}
-	// DNE-3, LKG-9: a held resource has no timer, but a stale one has, and one that the server has to confirm.
-	if sub.held() && !sub.stale() && !sub.unconfirmed {
-		return false
-	}
-	// P-1: a server that has said nothing at all on a stream lacks nothing.
-	if sub.unconfirmed {
+	case sub.unconfirmed:
+		// P-1: a server that has said nothing at all on a stream lacks nothing.
 		return l.firstResponse != 0
+	// DNE-3, LKG-9: a held resource has no timer, but a stale one has, and one that the server has to confirm.
+	case sub.held() && !sub.stale():
+		return false
 	}
 	// DNE-5, DNE-6: a refused value, an error or an absence on this stream is an answer, which may be faster than the news
 	// that the request has left. On an earlier stream it was none for this one.
@@ -83,7 +82,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 // timedOut: the server did not say anything of a name, or not again, or did not confirm what is held, so there is no such
 // resource.
 func (m *Machine) timedOut(now time.Time, sub *subscription) {
-	l, known := sub.link(), sub.held() || sub.stale()
+	l, known := sub.link(), sub.usable()
 	lacked := sub.unconfirmed || sub.seen.before(l.lastFullState) || sub.of.synced()
 	sub.unconfirmed = false
 	if sub.isStar() && l.form == wildExplicit && !known {

@@ -69,7 +69,7 @@ func Mutations() []Mutation {
 		{"WILD-3", "Machine.restartAt", places.Put("at").Of(0), "a wildcard ends as soon as nobody watches it", "legacy-wildcard-left"},
 		{"P-1", "response.leftOut", never, "names beside a wildcard are not answered from its state", "wild-beside-names"},
 		{"P-1", "link.composeDelta", never, "delta says the versions of names beside a wildcard", "wild-beside-delta"},
-		{"P-1", "link.owesAnswer", never, "a server that says nothing ends what is held beside a wildcard", "wild-beside-delta-silent"},
+		{"P-1", "link.owesAnswer", always, "a server that says nothing ends what is held beside a wildcard", "wild-beside-delta-silent"},
 		{"P-3", "", always, "nobody hears that a server takes the wildcard for a name", "wild-explicit-unknown"},
 		{"P-4", "", never, "what was refused stays so after a resume", "delta-resume-takes-back"},
 		{"P-11", "", always, "a wildcard hears of every absence", "wild-absence-not-held"},
