@@ -91,8 +91,8 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	if patient(sub.watches()) && !(known && lacked) {
 		return // E-3: the watches wait for ever
 	}
-	// LKG-5: the complete state of a collection lacks it.
-	if !known && sub.of.synced() {
+	// LKG-5: a full state or the complete one of a collection lacks it.
+	if !known && lacked && !sub.loaded() { // else the store has nothing
 		m.unstore(sub)
 	}
 	switch {
