@@ -21,7 +21,7 @@ func answered(key, value string) http.HandlerFunc {
 }
 
 // The error of a stream to a server that does not speak gRPC is short, says what came, and quotes
-// no body but a plain text.
+// no body but a plain sentence.
 //
 // spec: H-3
 func TestServersWithoutGRPC(t *testing.T) {
@@ -37,6 +37,8 @@ func TestServersWithoutGRPC(t *testing.T) {
 		{"a plain text", answerBody("text/plain", "no healthy upstream"), "no healthy upstream"},
 		{"JSON as a plain text", answerBody("text/plain; charset=utf-8", `{"private_key":"`+secret+`"}`), `unexpected content-type "text/plain`},
 		{"YAML as a plain text", answerBody("text/plain", "private_key:\n  inline_string: "+secret), `unexpected content-type "text/plain"`},
+		{"JSON behind a long plain text", answerBody("text/plain", strings.Repeat("so ", 100)+`{"private_key":"`+secret+`"}`), `unexpected content-type "text/plain"`},
+		{"YAML with returns", answerBody("text/plain", "private_key:\r  inline_string: "+secret), `unexpected content-type "text/plain"`},
 		{"a long content type", answerBody(long, secret), "unexpected content-type"},
 		{"a long text of a page", answerBody("text/html", long+secret), `unexpected content-type "text/html"`},
 		{"a long header", headed(200, "X-Long", long+secret), "unexpected"},

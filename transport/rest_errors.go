@@ -31,20 +31,20 @@ type statusError struct{ answer }
 
 func (e *statusError) Error() string {
 	text := fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
-	if said := excerpt(e.body); isSentence(e.typ, said, e.body) {
-		text += ": " + said
+	if isSentence(e.typ, string(e.body)) {
+		text += ": " + excerpt(e.body)
 	}
 	return text
 }
 
-// isSentence says that a body may be told, of which an excerpt is given: a plain text, as gRPC tells a status message. What
-// has another type may be anything, and so may what has more than a line, or brackets and quotes: some servers
-// give resources no type, so that package http calls them a plain text.
-func isSentence[T string | []byte](contentType, excerpt string, body T) bool {
+// isSentence says that a body may be told: a plain text, as gRPC tells a status message. What has another type may be
+// anything, and so may what has more than a line, or brackets and quotes: some servers give resources no type, so that
+// package http calls them a plain text.
+func isSentence(contentType, body string) bool {
 	typ, _, _ := mime.ParseMediaType(contentType)
+	body = strings.TrimSpace(body)
 	// H-3: it may be a resource.
-	return typ == "text/plain" && excerpt != "" && !strings.ContainsAny(excerpt, "{}[]<>\"") &&
-		!strings.Contains(strings.TrimSpace(string(body)), "\n")
+	return typ == "text/plain" && body != "" && !strings.ContainsAny(body, "{}[]<>\"\r\n")
 }
 
 // dialError is why there is no connection. Its text is of this side.

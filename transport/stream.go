@@ -134,7 +134,7 @@ func withoutBody(text string) string {
 		return text
 	}
 	typ, _, _ = strings.Cut(typ, `"`)
-	if said, err := strconv.Unquote(body); err == nil && isSentence(typ, excerpt(said), said) {
+	if said, err := strconv.Unquote(body); err == nil && isSentence(typ, said) {
 		return text
 	}
 	// H-3: gRPC quotes up to a kilobyte.
