@@ -208,7 +208,8 @@ func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	if err != nil {
 		return err
 	}
-	if len(snapshot.GetResources(resourcev3.VirtualHostType)) > 0 {
+	// The cache takes both.
+	if len(snapshot.GetResources(resourcev3.VirtualHostType))+len(snapshot.GetResources(resourcev3.RateLimitConfigType)) > 0 {
 		return fmt.Errorf("snapshot %q: %w", version, errNoPath)
 	}
 	s.mu.Lock()

@@ -13,6 +13,10 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/xdswatch/xdswatch/internal/handover"
 )
@@ -144,5 +148,20 @@ func TestRESTServerTypes(t *testing.T) {
 		if err := s.Set("1", r); errors.Is(err, errNoPath) != hasNone || err != nil != hasNone {
 			t.Errorf("%T: %v", r, err)
 		}
+	}
+}
+
+// The snapshot cache has one more type without a path, whose messages are in another module.
+func TestRESTServerRateLimits(t *testing.T) {
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String("rls.proto"), Package: proto.String("ratelimit.config.ratelimit.v3"), Syntax: proto.String("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("RateLimitConfig")}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := StartRESTServer(t, RESTConfig{})
+	if err := s.Set("1", dynamicpb.NewMessage(file.Messages().Get(0))); !errors.Is(err, errNoPath) {
+		t.Errorf("got %v, want %v", err, errNoPath)
 	}
 }
