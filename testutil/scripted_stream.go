@@ -144,7 +144,9 @@ func (st *Stream) ResumeReading() {
 
 func (st *Stream) isOver() bool { return st.ctx.Err() != nil }
 
-func (st *Stream) overError() error { return fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx)) }
+func (st *Stream) overError() error {
+	return fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx))
+}
 
 // serve holds the stream until it is over and gives the status with which it ends.
 func (st *Stream) serve() error {
