@@ -3,8 +3,10 @@ package testutil
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,12 +141,17 @@ func (p *TCPProxy) Cut() { p.end(nil) }
 // Reset ends all connections as a crashed peer does (RST). New ones are accepted.
 func (p *TCPProxy) Reset() { p.end(errReset) }
 
+// end ends all connections, and waits until both sides of each are closed.
 func (p *TCPProxy) end(cause error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
+	conns := slices.Collect(maps.Keys(p.conns))
+	clear(p.conns)
+	p.mu.Unlock()
+	for _, c := range conns {
 		c.end(cause)
-		delete(p.conns, c)
+	}
+	for _, c := range conns {
+		<-c.over
 	}
 }
 
@@ -192,13 +199,14 @@ func (p *TCPProxy) accept(l net.Listener) {
 func (p *TCPProxy) add(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &proxyConn{client: client, delay: &p.delay}
+	c := &proxyConn{client: client, delay: &p.delay, over: make(chan struct{})}
 	c.ctx, c.end = context.WithCancelCause(p.ctx)
 	c.silent.Store(p.blackhole)
 	p.conns[c] = struct{}{}
 	target := p.target
 	p.wg.Go(func() {
 		c.run(target)
+		close(c.over)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.conns, c)

@@ -139,6 +139,23 @@ func TestTCPProxyReset(t *testing.T) {
 	}
 }
 
+// Connections are reset when Reset returns, and not some time after.
+func TestTCPProxyResetsAtOnce(t *testing.T) {
+	addr, accepted := newTarget(t)
+	p := newProxy(t, addr)
+	taken := 0
+	for range 100 {
+		client, _ := through(t, p, accepted)
+		p.Reset()
+		if _, err := client.Write([]byte{'!'}); err == nil {
+			taken++
+		}
+	}
+	if taken > 50 { // the kernel may take a moment too
+		t.Errorf("%d of 100 writes are taken after a reset", taken)
+	}
+}
+
 func TestTCPProxyPassesOnAReset(t *testing.T) {
 	addr, accepted := newTarget(t)
 	client, server := through(t, newProxy(t, addr), accepted)

@@ -21,6 +21,7 @@ type proxyConn struct {
 	delay  *atomic.Int64           // of the proxy
 	ctx    context.Context         // done when the connection is to end
 	end    context.CancelCauseFunc // with errReset for an RST
+	over   chan struct{}           // closed when both sides are
 }
 
 // run forwards in both directions until both sides have ended, one has failed, or the
