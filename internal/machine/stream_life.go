@@ -25,10 +25,16 @@ func (m *Machine) open(s *stream) {
 	s.ref.Gen++
 	s.state = opening
 	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.typ})
-	// METRIC-1: connected, until something fails.
-	if !s.known {
-		s.known = true
-		m.tellOf(s.ref, NoticeConnected, "")
+}
+
+// tellKnown tells of servers to which this step opens the first stream.
+func (m *Machine) tellKnown() {
+	for _, o := range m.fx.Open {
+		// METRIC-1: connected, until something fails.
+		if s := m.streams[o.Stream]; !s.known {
+			s.known = true
+			m.tellOf(s.ref, NoticeConnected, "")
+		}
 	}
 }
 
