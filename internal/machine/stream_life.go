@@ -222,7 +222,10 @@ func (m *Machine) forgetTypes(s *stream) bool {
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 	began, responded := !m.retract(s.ref), s.responded
-	if began {
+	if !began {
+		s.ref.Gen-- // the incarnation before, if there was one, has ended and is to be let go of
+	}
+	if s.ref.Gen > 0 {
 		m.fx.Close = append(m.fx.Close, s.ref)
 	}
 	m.endIncarnation(now, s, nil)
