@@ -28,7 +28,7 @@ func (b BlockedHandler) Error() string {
 	return fmt.Sprintf("xds: %s has not returned for %v, and %d events wait for it", who, b.For.Round(time.Millisecond), b.Waiting)
 }
 
-// blockedHandlers are those that have run for some time.
+// blockedHandlers are those of all that have run for atLeast or longer.
 func blockedHandlers(all []engine.Blocked, atLeast time.Duration) (bs []BlockedHandler) {
 	for _, b := range all {
 		if b.For >= atLeast {
