@@ -35,6 +35,12 @@ func (x *subscription) asked() (typeURL, name string) {
 	return x.watch.Type.URL, x.watch.Name
 }
 
+// sink hears of a subscription, by its watch or by its tree.
+type sink interface {
+	engine.Sink
+	follow.Sink
+}
+
 // tell hands a notice of the subscription's watch to its tree. If there is none, a redirect makes one. taken says that
 // the sink hears of the notice from the tree, or is over; else the notice is the sink's own.
 func (x *subscription) tell(n *machine.Notice, v *view, s follow.Sink) (taken, wantsFlush bool) {
@@ -69,7 +75,7 @@ func (x *subscription) leave(c *Client) {
 
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
-func (x *subscription) tellTo(s follow.Sink, v *view, a asked) {
+func (x *subscription) tellTo(s sink, v *view, a asked) {
 	if x.watch.Owner = s; a.At != nil || a.List {
 		x.grow(v, a.kind, a.Asked, s)
 	}
@@ -104,7 +110,7 @@ func (w *core) init(ctx context.Context, v *view, is watchKind) {
 }
 
 // start begins a watch with its only subscription, of what was prepared.
-func (w *Watch) start(s follow.Sink, a asked) (*Watch, error) {
+func (w *Watch) start(s sink, a asked) (*Watch, error) {
 	w.tellTo(s, w.view, a)
 	if err := w.begin(); err != nil {
 		return nil, err
