@@ -151,8 +151,8 @@ func (l *link) unsettles() bool {
 	return slices.ContainsFunc(l.cache.unsettled, func(c *collection) bool { return c.ownedBy(l.stream) })
 }
 
-// forgetUnseenStored has the store forget what collections whose state is complete do not have, but for what a guard keeps.
-func (m *Machine) forgetUnseenStored(l *link, kept []*subscription) {
+// forgetUnseenStored has the store forget what collections whose state is complete do not have.
+func (m *Machine) forgetUnseenStored(l *link) {
 	all := l.cache.unsettled
 	l.cache.unsettled = nil
 	sortCollections(all)
@@ -162,23 +162,20 @@ func (m *Machine) forgetUnseenStored(l *link, kept []*subscription) {
 			l.cache.unsettled = append(l.cache.unsettled, c)
 		case c.complete && !c.gone: // though maybe nobody watches it at the moment
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c, kept),
+				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c),
 			})
 		}
 	}
 }
 
 // namesToKeep are the names that the store must not forget: the collection's own, and those that it covers and that the
-// server gave, or refused on this stream, or that a guard keeps.
-func (l *link) namesToKeep(c *collection, kept []*subscription) []string {
+// server gave, or refused on this stream. What a guard has to judge first the store forgets once it is removed.
+func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.name}
-	for _, sub := range kept {
-		if sub.of == c && sub.stale() {
-			names = append(names, sub.name)
-		}
-	}
+	judged := l.cache.typ.Guarded && !l.keepsDeleted()
 	for sub := range c.all() {
-		if !sub.stale() && (sub.held() || sub.exists() && l.spokeOf(sub)) {
+		kept := sub.held() || sub.exists() && l.spokeOf(sub)
+		if kept && (!sub.stale() || judged && sub.of == c && !sub.wanted()) {
 			names = append(names, sub.name)
 		}
 	}

@@ -29,8 +29,9 @@ func (w *sweep) alarm() *timer { return &w.sweepTimer }
 // confirm, if a guard does not mind.
 func (w *sweep) ring(m *Machine, now time.Time) {
 	l := (*link)(w)
+	// LKG-5: what a complete state lacks is forgotten.
+	m.forgetUnseenStored(l)
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
-		m.forgetUnseenStored(l, nil)
 		return // nothing is missing while the server has not spoken, or the wildcard waits for a stream of its own
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
@@ -38,7 +39,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	slices.SortFunc(unconfirmed, byName)
 	unconfirmed = slices.Compact(unconfirmed)
 	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
-		m.removeUnconfirmed(now, l, unconfirmed)
+		m.removeUnconfirmed(now, unconfirmed)
 		return
 	}
 	going := map[*subscription]bool{}
@@ -53,13 +54,13 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 func (m *Machine) sweepGuarded(now time.Time, l *link, ev Guarded) {
 	unconfirmed := slices.DeleteFunc(ev.Proposal.unconfirmed, l.decidedFor)
 	switch {
-	case len(unconfirmed) > 0 && l.busy != nil: // another proposal is being judged, which knows nothing of this
+	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
+	case l.busy != nil: // another proposal is being judged, which knows nothing of this
 		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
-	case len(unconfirmed) > 0 && ev.Err != nil:
+	case ev.Err != nil:
 		m.logType(l, warning, "a guard keeps what the server does not speak of")
-		m.forgetUnseenStored(l, unconfirmed)
-	default: // maybe the server has spoken of all of it meanwhile
-		m.removeUnconfirmed(now, l, unconfirmed)
+	default:
+		m.removeUnconfirmed(now, unconfirmed)
 	}
 }
 
@@ -69,10 +70,8 @@ func (l *link) decidedFor(sub *subscription) bool {
 	return !sub.unconfirmed || sub.wanted() || sub.timer != 0 || !l.has(sub)
 }
 
-// removeUnconfirmed removes members that the server did not confirm, and has the store forget them.
-func (m *Machine) removeUnconfirmed(now time.Time, l *link, subs []*subscription) {
-	// LKG-5: what a complete state lacks is forgotten.
-	m.forgetUnseenStored(l, nil)
+// removeUnconfirmed removes members that the server did not confirm.
+func (m *Machine) removeUnconfirmed(now time.Time, subs []*subscription) {
 	for _, sub := range subs {
 		sub.unconfirmed = false
 		// DELTA-4: it was not listed, so the server did not have to say that it is gone.
