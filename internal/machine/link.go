@@ -35,6 +35,7 @@ type onStream struct {
 	requested     bool      // a request went to the writer
 	written       bool      // it has left
 	claimsHeld    bool      // the first request says what is held
+	untold        bool      // it left while another server was active, so it says no version of what this one gave
 	firstResponse serial    // of the first response; 0 before it
 	version       string    // of the last accepted response, or that was claimed before there was one; SotW
 	nonce         string    // of the newest response

@@ -11,13 +11,27 @@ import (
 func (m *Machine) sweepLater(now time.Time, l *link) {
 	// A server that has not spoken is waited for only if its first request listed versions: then its silence says that
 	// these are right.
-	if l.sweepTimer != 0 || l.firstResponse == 0 && !(l.written && l.claimsHeld) {
+	switch {
+	case l.sweepTimer != 0 || l.firstResponse == 0 && !l.written:
+		return
+	case l.passesOver():
+		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
+		return
+	case l.firstResponse == 0 && !l.claimsHeld:
 		return
 	}
 	l.unconfirmStale()
 	if l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
 		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
 	}
+}
+
+// passesOver says that a server speaks of other types, and not of one of which it gave values and was told no version, as
+// after a fallback. Nothing follows from its silence: maybe it has removed them.
+func (l *link) passesOver() bool {
+	// A first request for a legacy wildcard lists no versions of names beside it.
+	return l.untold && l.firstResponse == 0 && l.stream.responded && l.form != wildLegacy &&
+		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool { return sub.unconfirmed && l.has(sub) && sub.listable() })
 }
 
 // sweep is the alarm of a type some of whose members the server has to confirm.
@@ -29,6 +43,11 @@ func (w *sweep) alarm() *timer { return &w.sweepTimer }
 // confirm, if a guard does not mind.
 func (w *sweep) ring(m *Machine, now time.Time) {
 	l := (*link)(w)
+	// DELTA-1, S-13: a new stream lists what it gave.
+	if l.passesOver() {
+		m.restartPaced(now, l.stream)
+		return
+	}
 	// LKG-5: what a complete state lacks is forgotten.
 	m.forgetUnseenStored(l)
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {

@@ -38,6 +38,7 @@ func (l *link) unlisted(sub *subscription) {
 func (l *link) takeOver(sub *subscription) {
 	// DELTA-4: a first request that left before lists none of it.
 	if l.requested && l.stream.Delta {
+		l.untold = true
 		l.unlisted(sub)
 	}
 }
