@@ -9,15 +9,13 @@ import (
 // and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
 // response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
-	// A server that has not spoken is waited for only if its first request listed versions: then its silence says that
-	// these are right.
 	switch {
 	case l.sweepTimer != 0 || l.firstResponse == 0 && !l.written:
 		return
 	case l.passesOver():
 		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
 		return
-	case l.firstResponse == 0 && !l.claimsHeld:
+	case !l.silenceTells():
 		return
 	}
 	l.unconfirmStale()
@@ -26,9 +24,17 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	}
 }
 
+// silenceTells says that something follows from the server's silence: it has spoken, or its first request listed versions,
+// so that these are right.
+func (l *link) silenceTells() bool { return l.firstResponse != 0 || l.claimsHeld }
+
 // passesOver says that a server speaks of other types, and not of one of which it gave values and was told no version, as
 // after a fallback. Nothing follows from its silence: maybe it has removed them.
 func (l *link) passesOver() bool {
+	// STREAM-6: a stream that lingers is not begun anew.
+	if l.stream.watches == 0 {
+		return false
+	}
 	// A first request for a legacy wildcard lists no versions of names beside it.
 	return l.untold && l.firstResponse == 0 && l.stream.responded && l.form != wildLegacy &&
 		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool { return sub.unconfirmed && l.has(sub) && sub.listable() })
@@ -47,6 +53,9 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	if l.passesOver() {
 		m.restartPaced(now, l.stream)
 		return
+	}
+	if !l.silenceTells() {
+		return // what was passed over is not watched any more
 	}
 	// LKG-5: what a complete state lacks is forgotten.
 	m.forgetUnseenStored(l)
