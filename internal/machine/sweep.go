@@ -32,12 +32,12 @@ func (l *link) silenceTells() bool { return l.firstResponse != 0 || l.claimsHeld
 // after a fallback. Nothing follows from its silence: maybe it has removed them.
 func (l *link) passesOver() bool {
 	// STREAM-6: a stream that lingers is not begun anew.
-	if l.stream.watches == 0 {
-		return false
-	}
-	// A first request for a legacy wildcard lists no versions of names beside it.
-	return l.untold && l.firstResponse == 0 && l.stream.responded && l.form != wildLegacy &&
-		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool { return sub.unconfirmed && l.has(sub) && sub.listable() })
+	return l.stream.watches > 0 && l.untold && l.firstResponse == 0 && l.stream.responded &&
+		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool {
+			// A first request for a legacy wildcard lists no versions of what is beside it.
+			beside := l.form == wildLegacy && (sub.wanted() || sub.of.isGlob())
+			return sub.unconfirmed && l.has(sub) && sub.listable() && !beside
+		})
 }
 
 // sweep is the alarm of a type some of whose members the server has to confirm.
