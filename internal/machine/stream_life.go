@@ -128,7 +128,11 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
 		Down: ev, stream: s,
-		wait: Wait{Server: s.server, Served: responded, Short: well, Failed: !well}, // STREAM-5: this end is no error
+		wait: Wait{Server: s.server, Served: responded, Short: well, Failed: true},
+	}
+	// STREAM-5: this end is no error.
+	if well {
+		end.wait.Failed = false
 	}
 	for _, q := range s.quirks {
 		q.ended(m, now, end)

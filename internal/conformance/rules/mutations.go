@@ -26,6 +26,7 @@ func Mutations() []Mutation {
 		{"ACK-12", "", never, "a delta response without a nonce is answered", "ack-delta-no-nonce"},
 		{"BACKOFF-2", "", always, "every stream counts as one that had a response", "backoff-needs-response"},
 		{"DELTA-1", "link.appendVersions", drop, "no versions are listed", "delta-first-message"},
+		{"DELTA-1", "sweep.ring", never, "no stream is begun for a type that is passed over", "fallback-delta-passed-over"},
 		{"DELTA-12", "response.heartbeat", always.Of(4), "virtual hosts have heartbeats", "delta-heartbeat-vhds"},
 		{"DNE-3", "", never, "held resources have timers", "dne-not-if-held"},
 		{"DNE-5", "link.owesAnswer", places.Put("($) && l.stream.ref.Gen <= 1"), "names have a timer on the first stream alone", "dne-stopped-by-stream-end"},
