@@ -88,3 +88,23 @@ func TestStructuredBesideWildcard(t *testing.T) {
 		}
 	}
 }
+
+// That a first state was complete a store may say of a name that is no collection's: an entry without a value. It says nothing.
+//
+// spec: LKG-7
+func TestStoredCompleteOfResource(t *testing.T) {
+	r := newRig(t, Config{ResourceTimeout: period}, Server{})
+	r.m.sources[0].Stored, r.typ.Stored = true, true
+	w := r.watch("a")
+	r.step(Start{w})
+	r.up()
+	r.now = r.now.Add(loadAfter)
+	loads := r.step(Tick{}).Load
+	if len(loads) != 1 {
+		t.Fatalf("the store is asked %d times, want once", len(loads))
+	}
+	fx := r.step(Loaded{Load: loads[0], Entries: []Kept{{Name: "a", Complete: true}}, Last: true})
+	if kinds, _ := news(fx); len(kinds) > 0 || w.sub.usable() {
+		t.Errorf("told are the kinds %v; it is %t that there is something to go on with", kinds, w.sub.usable())
+	}
+}

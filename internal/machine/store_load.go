@@ -157,7 +157,8 @@ func (ld *Load) unusable(it *Item, r Result) error {
 // foundNothing ends the waiting for what the store does not have, and tells a collection that this is all.
 func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 	sub.from = fromStore
-	if e := ld.complete[sub.name]; e != nil {
+	// LKG-7: a store may say so of a name that is no collection's.
+	if e := ld.complete[sub.name]; e != nil && sub.isCollection() {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}

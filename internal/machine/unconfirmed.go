@@ -38,7 +38,7 @@ func (l *link) unlisted(sub *subscription) {
 func (l *link) takeOver(sub *subscription) {
 	// DELTA-4: a first request that left before lists none of it.
 	if l.requested && l.stream.Delta {
-		l.untold = true
+		l.untold = l.untold || sub.listable()
 		l.unlisted(sub)
 	}
 }
