@@ -36,8 +36,7 @@ func (r *reader) plan(now time.Time, i int, own *subscription, a *aliased) {
 		r.planFor(now, &e, sub)
 	}
 	if own == nil && len(a.keys) == 0 { // it has too many aliases
-		r.invalid++
-		r.line(i, string(e.Name), e.err)
+		r.refuse(resources, i, string(e.Name), e.err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -72,8 +71,7 @@ func (r *reader) find(i int) *subscription {
 	// TYPE-6: an entry without a name is refused.
 	if name == nil {
 		r.nameless = true
-		r.invalid++
-		r.line(i, "", err)
+		r.refuse(resources, i, "", err)
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
@@ -84,8 +82,7 @@ func (r *reader) find(i int) *subscription {
 		}
 	}
 	if err != nil {
-		r.invalid++
-		r.line(i, string(name), err)
+		r.refuse(resources, i, string(name), err)
 		return nil
 	}
 	if sub != nil && !l.owns(sub) { // SOTW-9: another server's word counts
@@ -173,7 +170,7 @@ func (r *reader) recordedOf(sub *subscription) statementKind {
 // namedTwice makes a name invalid that a response holds more than once.
 func (r *reader) namedTwice(i int, sub *subscription) {
 	r.record(sub, statesTwice, nil)
-	r.line(i, sub.name, errTwice)
+	r.line(resources, i, sub.name, errTwice)
 }
 
 // mayName says whether the server may speak of a structured name that nobody subscribed to by itself:
@@ -257,9 +254,9 @@ func (m *Machine) findErrors(r *reader) {
 		// ERR-8: an error without a name, or without a code, is invalid.
 		case len(re.Name) == 0:
 			r.nameless = true
-			r.errorLine(i, nil, errNameless)
+			r.refuse(resourceErrors, i, "", errNameless)
 		case re.Code == 0:
-			r.errorLine(i, re.Name, errNotError)
+			r.refuse(resourceErrors, i, string(re.Name), errNotError)
 			invalid = append(invalid, re)
 		default:
 			m.findError(r, re)
@@ -303,18 +300,6 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 			sub.see(r.response)
 			r.record(sub, statesError, re)
 		}
-	}
-}
-
-// errorLine counts a resource error that is invalid, and is line for it.
-func (r *reader) errorLine(i int, name []byte, err error) {
-	r.invalid++
-	switch {
-	case r.full(): // there may be millions
-	case name == nil:
-		r.line(-1, fmt.Sprintf("resource error index %d", i), err)
-	default:
-		r.line(-1, fmt.Sprintf("resource error index %d: %s", i, name), err)
 	}
 }
 

@@ -189,22 +189,33 @@ func (v *verdict) nacked() bool { return len(v.text) > 0 }
 // full says that the NACK has no room for more: there may be a million that is wrong.
 func (v *verdict) full() bool { return len(v.text) > maxMessage }
 
-// line adds what is wrong with an entry of the response.
-func (v *verdict) line(i int, name string, err error) {
+// Lists of a response, as a NACK calls them.
+const (
+	resources      = "resource"
+	resourceErrors = "resource error"
+)
+
+// refuse counts an entry of a list that is invalid, and says why.
+func (v *verdict) refuse(list string, i int, name string, err error) {
+	v.invalid++
+	v.line(list, i, name, err)
+}
+
+// line adds what is wrong with an entry of a list, or with i < 0 with a name.
+func (v *verdict) line(list string, i int, name string, err error) {
 	if v.full() {
 		return
-	}
-	line := fmt.Sprintf("%s: %v", name, err)
-	switch {
-	case i >= 0 && name == "":
-		line = fmt.Sprintf("resource index %d: %v", i, err)
-	case i >= 0:
-		line = fmt.Sprintf("resource index %d: %s", i, line)
 	}
 	if v.nacked() {
 		v.text = append(v.text, "; "...)
 	}
-	v.text = append(v.text, line...)
+	if i >= 0 {
+		v.text = fmt.Appendf(v.text, "%s index %d: ", list, i)
+	}
+	if i < 0 || name != "" {
+		v.text = append(append(v.text, name...), ": "...)
+	}
+	v.text = fmt.Append(v.text, err)
 }
 
 // count counts an entry: wrong is why it is refused, its flaws, or nothing.
@@ -215,7 +226,7 @@ func (v *verdict) count(i int, sub *subscription, wrong ...error) {
 	}
 	v.invalid++
 	for _, err := range wrong {
-		v.line(i, sub.name, err)
+		v.line(resources, i, sub.name, err)
 	}
 }
 
