@@ -69,9 +69,7 @@ func (a alarm) void() bool { return *a.waiter.alarm() != a.number }
 
 // setAlarm has a waiter wait for a time on a stream's clock, in place of what it waited for.
 func (m *Machine) setAlarm(now time.Time, s *stream, w waiter, wait time.Duration) {
-	if m.lastAlarm++; m.lastAlarm == 0 {
-		m.lastAlarm++ // 0 is none
-	}
+	m.lastAlarm = max(m.lastAlarm+1, 1) // 0 is none
 	*w.alarm() = m.lastAlarm
 	s.alarms.put(alarm{s.clock.at(now) + min(wait, longest), m.lastAlarm, w})
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
-// means that there is nothing to say. The detail is that of a NACK.
-func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte {
+// means that there is nothing to say.
+func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	added, removed := l.flushNames()
 	// STREAM-3: the first request says everything.
 	if !l.requested {
@@ -35,7 +35,7 @@ func (l *link) composeSotW(what debt, detail *wire.Status, node []byte) [][]byte
 		l.resume, l.claimsHeld = l.version, l.version != ""
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
-	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, detail)
+	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, a.detail)
 	if form == wildExplicit {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
@@ -95,7 +95,7 @@ func (l *link) hasGlobs() bool {
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
-func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
+func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 	// DELTA-6: later requests say the difference.
 	added, removed := l.flushNames()
 	first, before, form := !l.requested, l.form, l.nextForm()
@@ -141,7 +141,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) []byte {
 	if first {
 		msg = l.appendVersions(msg, names, named, members, listed)
 	}
-	return msg
+	return [][]byte{msg}
 }
 
 // takeBack splits off the names that have to be unsubscribed first.
@@ -259,15 +259,9 @@ func (l *link) fit(first bool, size int, names, members []*subscription) (ordere
 // globsFirst puts globs before other names: versions of their members mean nothing without
 // them.
 func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
-	var rest []*subscription
-	for _, sub := range subs {
-		if sub.isCollection() {
-			ordered = append(ordered, sub)
-		} else {
-			rest = append(rest, sub)
-		}
-	}
-	return len(ordered), append(ordered, rest...)
+	names := leaveOut(subs, (*subscription).isCollection)
+	all := leaveOut(subs, func(sub *subscription) bool { return !sub.isCollection() })
+	return len(all), slices.Concat(all, names)
 }
 
 // sizeOfVersion is what an initial version takes, or some bytes more.

@@ -123,12 +123,11 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	if s.owedNode == nil || s.owedNode[l.cache.typ.URL] || s.NodeAlways {
 		node = s.node
 	}
-	var msg [][]byte
-	if !s.Delta {
-		msg = l.composeSotW(what, a.detail, node)
-	} else if whole := l.composeDelta(what, a, node); whole != nil {
-		msg = [][]byte{whole}
+	compose := l.composeSotW
+	if s.Delta {
+		compose = l.composeDelta
 	}
+	msg := compose(what, a, node)
 	if msg == nil {
 		m.sent(now, l) // names beside a legacy wildcard need no request
 		return false

@@ -130,16 +130,12 @@ func (sub *subscription) watches() []*Watch {
 	return sub.joined
 }
 
-func leaveOut(ws []*Watch, which func(*Watch) bool) (rest []*Watch) {
-	if !slices.ContainsFunc(ws, which) {
-		return ws
+// leaveOut is a list without some of it. The list is not changed, and may be the result.
+func leaveOut[T any](all []T, which func(T) bool) []T {
+	if !slices.ContainsFunc(all, which) {
+		return all
 	}
-	for _, w := range ws {
-		if !which(w) {
-			rest = append(rest, w)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(all), which)
 }
 
 // patient says that silence says nothing to any of some watches.
