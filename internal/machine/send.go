@@ -134,9 +134,6 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
 	n.Exchange = &Exchange{Size: sizeOf(msg)}
-	if !s.Delta && l.form == wildExplicit {
-		n.Resources++
-	}
 	switch {
 	case !what.answer:
 		l.pace(now)
