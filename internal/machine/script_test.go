@@ -59,6 +59,10 @@ func runScript(t *testing.T, file string) {
 			t.Errorf("%s", diff)
 		}
 	}
+	if t.Failed() {
+		t.Logf("claim: %s", s.Claim)
+		t.Logf("rules: %s", strings.Join(s.Headers["spec"], " "))
+	}
 	if words := s.Unsought(); len(words) > 0 {
 		t.Errorf("the driver knows no %q", words)
 	}
