@@ -44,16 +44,15 @@ type pattern struct {
 	before, after string
 }
 
-// patternOf is what a glob over a canonical structured name has before and after its `*`; nothing for a name that no glob
-// can cover.
+// patternOf is what a glob over a canonical name has before and after its `*`, if there is one; nothing for a name that ends
+// with a slash.
 func patternOf(name string) pattern {
 	end := strings.IndexByte(name, '?')
 	if end < 0 {
 		end = len(name)
 	}
 	start := strings.LastIndexByte(name[:end], '/') + 1
-	const authorityAndType = 4 // slashes before the path of an ID
-	if strings.Count(name[:start], "/") < authorityAndType || start == end {
+	if start == end {
 		return pattern{}
 	}
 	// GLOB-1, CTX-4: one segment more, with the same context.

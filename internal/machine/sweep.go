@@ -9,17 +9,15 @@ import (
 // and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
 // response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
-	switch {
-	case l.sweepTimer != 0 || l.firstResponse == 0 && !l.written:
-		return
-	case l.passesOver():
-		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
-		return
-	case !l.silenceTells():
+	if l.sweepTimer != 0 || l.firstResponse == 0 && !l.written {
 		return
 	}
-	l.unconfirmStale()
-	if l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
+	waits := l.passesOver()
+	if !waits && l.silenceTells() {
+		l.unconfirmStale()
+		waits = l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles()
+	}
+	if waits {
 		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
 	}
 }
