@@ -28,9 +28,9 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	if !what.answer && !changed && !l.owesNode() {
 		return nil
 	}
-	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. If the first request claimed no version, the server owes an
-	// answer, so later ones claim none either.
-	if l.firstResponse == 0 && (!l.requested || l.claimsHeld) {
+	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. If a request claims none, the server owes an answer, so later
+	// ones claim none either: resume is empty then.
+	if l.firstResponse == 0 {
 		l.version = l.versionToClaim()
 		l.resume, l.claimsHeld = l.version, l.version != ""
 	}

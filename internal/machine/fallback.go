@@ -135,7 +135,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		}
 	}
 	for _, sub := range subs {
-		if sub.isCollection() && sub.wanted() {
+		if sub.isCollection() {
 			m.await(now, sub)
 		}
 	}
