@@ -19,10 +19,10 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 		return nil
 	}
 	// H-2: each of many entries would look at all aliases of the resource.
-	if r.mentions == nil {
-		r.mentions = map[*aliasTarget]int{}
+	if r.aliasUse == nil {
+		r.aliasUse = map[*aliasTarget]int{}
 	}
-	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
+	if r.aliasUse[n]++; r.aliasUse[n] > maxMentions*len(n.homes) {
 		return nil
 	}
 	// SOTW-9: leave out names for which another server's word counts.

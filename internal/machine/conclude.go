@@ -2,8 +2,8 @@ package machine
 
 import "slices"
 
-// conclude works out what a response means for members of collections that are gone, for what it leaves out,
-// and for collections. Nothing is changed here.
+// conclude works out three things and changes nothing: what the end of a collection means for its members, what follows for
+// names that the response leaves out, and which collections are complete with it.
 func (r *reader) conclude() {
 	slices.SortStableFunc(r.statements, func(a, b statement) int { return int(a.kind) - int(b.kind) })
 	all := make([]statement, 0, len(r.statements))
@@ -65,7 +65,7 @@ func (r *reader) absences() (all []statement) {
 // names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
-	// It waits for an answer, unless what is known is that there is none, and its watches were told so last.
+	// Its watches wait for an answer: none has come, or its timer runs, or they were told of trouble since the absence.
 	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed())
 	switch {
 	// Where there are no timers the second such state ends it.

@@ -52,7 +52,7 @@ type Server struct {
 
 	config  *Config       // of the machine
 	timeout time.Duration // of does-not-exist timers; not positive for none
-	known   bool          // a stream was opened to it
+	dialed  bool          // a stream was opened to it
 	failed  bool          // it is not connected; see [Machine.Connected]
 	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [exhausted]
 }

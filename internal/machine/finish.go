@@ -35,7 +35,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		if resp.tellsAll() {
 			l.lastFullState = resp.serial
 		}
-		m.spoken(now, resp) // what was told to be synced need not be told that all is well
+		m.spoken(now, resp) // after completeCollections: a Synced notice also says that trouble is over
 	}
 	m.endResponse(resp)
 }

@@ -52,7 +52,7 @@ type onStream struct {
 
 // message is a request that the writer has, until it has left.
 type message struct {
-	fresh    []*subscription        // that it names and the request before did not; the wildcard too, if it begins that
+	fresh    []*subscription        // named by it and not by the request before; the wildcard too, if the message begins it
 	set      map[*subscription]bool // of the same; made when one is looked for first
 	endsWild bool                   // responses are still the wildcard's until it has left
 	answered bool                   // a response came since, which may answer it

@@ -80,10 +80,10 @@ type Rate struct {
 // throttle is the bucket of a stream, for life: a server that ends its streams is not asked
 // more often for it.
 type throttle struct {
-	full     time.Time // when the bucket is
-	waits    bool      // something is due that has no token
-	pending  int       // types of which it is
-	enforced int       // messages that had to wait
+	full     time.Time // when the bucket is full again
+	waits    bool      // a message waits for a token, and is counted in enforced
+	pending  int       // types that have a message which waits for a token
+	enforced int       // messages that had to wait, ever
 }
 
 // ready is when there is a token.

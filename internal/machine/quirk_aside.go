@@ -45,7 +45,7 @@ func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*sub
 // waitsFor says whether nothing is known of a subscription, and its source uses a server after this one.
 func (q *aside) waitsFor(sub *subscription) bool {
 	src := sub.of.source
-	return src.hasStandby(q.stream) && sub.wanted() && !sub.usable() && !sub.exists()
+	return src.standsBy(q.stream) && sub.wanted() && !sub.usable() && !sub.exists()
 }
 
 // alone says that the active server of a source cannot be reached, and that no other one that stands by has a stream

@@ -13,14 +13,14 @@ import (
 type reader struct {
 	*response
 	found    []*subscription       // what each entry speaks of; nil for nothing
-	recorded map[*subscription]int // its place in statements, but of bare ones
+	recorded map[*subscription]int // where statements has what was recorded of it; not of entries without a body
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
-	mentions map[*aliasTarget]int // of resources that have aliases
+	aliasUse map[*aliasTarget]int // how often the response spoke of a resource that has aliases
 
 	outside      int    // structured names that the server does not answer for
 	firstOutside string // of them
-	passed       bool   // an error was passed over, which is logged once
+	loggedError  bool   // the log says that an error was passed over
 
 	newBytes  int   // bytes of payloads that have to be decoded
 	before    int   // newBytes when the last task began
@@ -55,8 +55,8 @@ func (m *Machine) read(now time.Time, resp *response) {
 	m.proceed(now, resp)
 }
 
-// find returns the subscription that entry i is for; nil for none. All are found before any counts, so that a
-// duplicate is refused whole.
+// find returns the subscription that entry i is for; nil for none. The reader finds those of all entries before it plans
+// any, so that of a name which stands twice no entry is used.
 func (r *reader) find(i int) *subscription {
 	l := r.link
 	if sub := l.repeated(r.response, i); sub != nil {
@@ -292,10 +292,10 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 			r.namedTwice(-1, sub)
 		// ERR-8: the resource wins over its error.
 		case sub.seen == r.serial:
-			if !r.passed {
+			if !r.loggedError {
 				m.log(sub, warning, "a response holds an error for a resource beside it; the error is passed over")
 			}
-			r.passed = true
+			r.loggedError = true
 		default:
 			sub.see(r.response)
 			r.record(sub, statesError, re)

@@ -7,8 +7,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// received takes a response. Reading stands still from here to Delivered, so no other response of the
-// stream is being worked on, one of an earlier incarnation neither.
+// received takes a response. The next one is read after Delivered, so the machine works on one response of a stream at a
+// time, whichever incarnation it came on.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
 	s.clock.stop(now)
@@ -129,8 +129,8 @@ const maxIgnoredBytes = 4 << 10
 const siftMost = 1 << 14
 
 // sift drops the names that nobody knows from a long list of what a response removes, before
-// anything is done with it: some of them in each step. So a name of such a list that the response
-// holds too, and that is new, is not told to be named twice.
+// anything is done with it: some of them in each step. The rule that a response must not hold and remove the same name
+// (ACK-11) is therefore not applied to names of such a list that are new with this response.
 func (m *Machine) sift(now time.Time, resp *response) {
 	if len(resp.Removed) <= siftMost {
 		m.read(now, resp)

@@ -89,8 +89,9 @@ func (src *source) reached() []*stream { return src.streams[:src.active+1] }
 
 func (src *source) reaches(s *stream) bool { return slices.Contains(src.reached(), s) }
 
-// hasStandby says that names are subscribed to at a server that is not the active one.
-func (src *source) hasStandby(s *stream) bool { return slices.Contains(src.streams[:src.active], s) }
+// standsBy says that a stream is that of a server before the active one: names are subscribed to there too, and it becomes
+// active with its first response.
+func (src *source) standsBy(s *stream) bool { return slices.Contains(src.streams[:src.active], s) }
 
 // answersFor says whether one of the servers answers for the structured names of an authority.
 func (src *source) answersFor(server int, authority string) bool {

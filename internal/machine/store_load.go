@@ -84,7 +84,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 	}
 	for _, sub := range ld.subs {
 		if !ld.isFor(sub) {
-			continue // the wildcard, which is watched anew
+			continue // the wildcard ended, and began again with a load of its own
 		}
 		delete(ld.loads, sub)
 		if !sub.gone && sub.wanted() && sub.unanswered() {

@@ -89,7 +89,7 @@ func (s *stream) works() bool {
 
 // standsBy says that a source uses a server after it.
 func (s *stream) standsBy() bool {
-	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.hasStandby(s) })
+	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.standsBy(s) })
 }
 
 // heldBytes is how many bytes the payloads have that are held of the server: those of the sources that use it.

@@ -27,12 +27,12 @@ func (m *Machine) open(s *stream) {
 	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.typ})
 }
 
-// tellKnown tells of servers to which this step opens the first stream.
-func (m *Machine) tellKnown() {
+// tellDialed tells of servers to which this step opens the first stream.
+func (m *Machine) tellDialed() {
 	for _, o := range m.fx.Open {
 		// METRIC-1: connected, until something fails.
-		if s := m.streams[o.Stream]; !s.known {
-			s.known = true
+		if s := m.streams[o.Stream]; !s.dialed {
+			s.dialed = true
 			m.tellOf(s.ref, NoticeConnected, "")
 		}
 	}

@@ -215,7 +215,7 @@ func (sub *subscription) storable() bool {
 	return sub.of.cache.typ.Stored && sub.of.source.Stored
 }
 
-// unanswered says that nothing is known yet, but how the server fares.
+// unanswered says that no server has answered for it yet, and the store has no value; trouble with the server is no answer.
 func (sub *subscription) unanswered() bool { return sub.status == StatusRequested && !sub.usable() }
 
 // needsStore says that nothing at all is known of what is watched, not even that the store has nothing: then the store is

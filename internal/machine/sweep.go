@@ -75,7 +75,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	m.askGuard(l, Proposal{ref: l.stream.ref, unconfirmed: unconfirmed}, going)
 }
 
-// sweepGuarded takes the judgement of a guard. What is kept is told of again with the next
+// sweepGuarded takes the judgement of a guard. Members that the guard keeps have to be confirmed again on the next
 // stream.
 func (m *Machine) sweepGuarded(now time.Time, l *link, ev Guarded) {
 	unconfirmed := slices.DeleteFunc(ev.Proposal.unconfirmed, l.decidedFor)

@@ -104,7 +104,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	sub.stream().troubled = true // its end is news, though nobody else was told of it
 }
 
-// tellTroubleOf tells watches why the type is not served, if anything is known to be wrong and was told to others.
+// tellTroubleOf tells watches of the trouble with the server, or with the type, that other watches were told of, if any.
 func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
 	if f := sub.link().toldTrouble(); f != nil {
 		m.tellFault(sub, f, to)
@@ -219,13 +219,13 @@ func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*su
 	}
 }
 
-// staysAbsent says that a server said that there is no such resource, and that nothing may come from which watches would
-// learn it once more.
+// staysAbsent says that the server has stated an absence and may not state it again, so that its watches have to be told
+// once more when trouble ends.
 func (sub *subscription) staysAbsent() bool {
 	switch {
 	case sub.status != StatusDoesNotExist || sub.reason == ReasonTimeout:
 		return false
-	// The first request listed its version, so the server may never send it again.
+	// The server counts it as known to the client, and may never send it again.
 	case sub.reason == ReasonTTL:
 		return true
 	default: // nobody waits for the server's silence

@@ -25,7 +25,7 @@ func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
 	}
 }
 
-// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
+// expiry is when the time to live of an entry is over, in Unix nanoseconds; 0 if the entry has none.
 func expiry(now time.Time, r *wire.Resource) int64 {
 	if !r.HasTTL {
 		return 0

@@ -43,8 +43,8 @@ func (l *link) takeOver(sub *subscription) {
 	}
 }
 
-// missable says whether the state of a collection tells, by what it leaves out, that the server does not have a
-// resource. What is watched by its name alone is held until the server speaks of it.
+// missable says whether a collection's state that leaves a resource out tells that the server does not have it. A resource
+// that is watched by its name alone is held until the server speaks of it.
 func (sub *subscription) missable() bool {
 	return !sub.wanted() || sub.held() && len(sub.audience()) > 0
 }

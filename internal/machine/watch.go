@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// watch begins a watch: it joins what stands, hears what is known, and interest follows.
+// watch begins a watch: it joins its subscription, is told what is known, and the next request names what it wants.
 func (m *Machine) watch(now time.Time, w *Watch) {
 	src := m.sourceOf(int(w.Source), w.Type)
 	c := m.cacheOf(w.Type, src.Scope)
