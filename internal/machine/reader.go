@@ -86,8 +86,9 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	if sub != nil && !l.owns(sub) { // SOTW-9: another server's word counts
-		if n, err = xdstp.ParseReceived(sub.name); err == nil {
-			r.mayName(n)
+		n, err = xdstp.ParseReceived(sub.name)
+		if may := err != nil || r.mayName(n); may && !l.named(sub) && l.chose(sub, sub.name, r.constraints(i)) {
+			r.passOver(i, name)
 		}
 		return nil
 	}
@@ -102,9 +103,7 @@ func (r *reader) find(i int) *subscription {
 	if sub == nil {
 		// SOTW-11, DELTA-13, S-15: what was not subscribed to is passed over.
 		if sub = l.newMember(name, canonical); sub == nil {
-			for _, q := range l.stream.quirks {
-				q.passed(l, name, &r.Resources[i])
-			}
+			r.passOver(i, name)
 			return nil // not subscribed to: ignored before it is looked at
 		}
 	}
@@ -114,6 +113,13 @@ func (r *reader) find(i int) *subscription {
 		return sub
 	}
 	return r.seeOwn(sub) // TTL-4: present, also by a heartbeat
+}
+
+// passOver tells quirks of entry i, whose name was not requested from the server.
+func (r *reader) passOver(i int, name []byte) {
+	for _, q := range r.link.stream.quirks {
+		q.passed(r.link, name, &r.Resources[i])
+	}
 }
 
 // statesNone says that entry i means that there is no such resource: it is delta's, without a body and with nothing
