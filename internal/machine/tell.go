@@ -54,6 +54,11 @@ func (sub *subscription) outOfTrouble() []*Watch {
 	return leaveOut(sub.watches(), func(w *Watch) bool { return w.troubled })
 }
 
+// timedOut says that the newest answer is the server's silence.
+func (sub *subscription) timedOut() bool {
+	return sub.status == StatusTimeout || sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout
+}
+
 // overshadowed says that watches were told of trouble with the server after they were told of the
 // status, with nothing to go on with.
 func (sub *subscription) overshadowed() bool { return !sub.usable() && len(sub.inTrouble()) > 0 }
@@ -76,7 +81,7 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	default:
 		return // nothing is
 	}
-	if sub.status == StatusTimeout || n.Reason == ReasonTimeout {
+	if sub.timedOut() {
 		n.Instead = sub.link().instead
 	}
 }
@@ -116,8 +121,7 @@ func (m *Machine) tellLate(w *Watch) {
 	sub, to := w.sub, w.list()
 	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
-	newest := !usable && sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout &&
-		len(sub.watches()) > 1 && !sub.overshadowed()
+	newest := !usable && sub.timedOut() && len(sub.watches()) > 1 && !sub.overshadowed()
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
 		m.report(sub, to, nil)
@@ -249,7 +253,7 @@ func (l *link) trouble() *Fault {
 func (l *link) toldTrouble() *Fault {
 	f, s := l.trouble(), l.stream
 	// WATCH-4: nobody is told the same twice.
-	if n := len(s.notified); f != nil && f == s.fault && s.telling && n > 0 && !slices.ContainsFunc(s.notified, f.same) {
+	if n := len(s.notified); n > 0 && f == s.fault && !slices.ContainsFunc(s.notified, f.same) {
 		return s.notified[n-1]
 	}
 	return f
