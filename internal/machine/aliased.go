@@ -15,7 +15,7 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 		return nil
 	}
 	chosen := func(c *collection) bool { return r.link.params(c).Match(constraints) }
-	if constraints != nil && !slices.ContainsFunc(n.homes, chosen) {
+	if !slices.ContainsFunc(n.homes, chosen) {
 		return nil
 	}
 	// H-2: each of many entries would look at all aliases of the resource.
@@ -93,7 +93,7 @@ func (r *reader) setAlias(sub *subscription, of []byte) error {
 func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) {
 	l := r.link
 	name, _ := l.nameOf(&r.Resources[i])
-	if name == nil || own == nil && !r.link.maySay(name) {
+	if name == nil || !r.link.maySay(name) {
 		return
 	}
 	for _, alias := range r.Resources[i].Attributes.Aliases {
@@ -119,7 +119,7 @@ func (r *reader) findLinked(by map[*subscription]int) {
 	for i := range r.Resources {
 		name, _ := l.nameOf(&r.Resources[i])
 		keys := r.aliasSubs(name, r.constraints(i))
-		if len(keys) == 0 || r.found[i] == nil && !l.maySay(name) {
+		if len(keys) == 0 || !l.maySay(name) {
 			continue
 		}
 		for _, sub := range keys {

@@ -128,7 +128,7 @@ func (c *collection) rosterOf(sub *subscription) *roster {
 	switch {
 	case sub.isCollection():
 		return &c.source.share(c.cache).globs
-	case c == c.cache.star && !structured(sub.name):
+	case !structured(sub.name): // of the wildcard
 		return nil
 	}
 	return &c.members

@@ -114,7 +114,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 		named = 0
 	}
 	added, back := l.takeBack(names[:named])
-	if !first && !what.answer && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
+	if !what.answer && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)

@@ -184,7 +184,7 @@ func (l *link) wantsStar() bool {
 
 // params are what the names of a collection are requested with; nil for none.
 func (l *link) params(c *collection) *wire.Params {
-	if c.source == nil || l.stream.NoParams {
+	if l.stream.NoParams {
 		return nil
 	}
 	// DYN-1: names are requested with the parameters of their source.

@@ -20,7 +20,7 @@ func (l *link) repeated(resp *response, i int) *subscription {
 	if sub == nil || !sub.selfNamed || sub.seen == resp.serial || len(r.Name) > 0 || string(sub.raw) != string(r.Payload) {
 		return nil
 	}
-	if !sub.held() || !l.has(sub) || string(r.TypeURL) != l.cache.typ.URL || l.faultOf(r) != nil {
+	if !sub.held() || !l.has(sub) || l.faultOf(r) != nil {
 		return nil
 	}
 	r.Payload = sub.raw // the next comparison is of the same place
@@ -97,7 +97,7 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 		return nil, n, err
 	}
 	// XDSTP-4: structured names are equal by their parts.
-	if sub = c.subs.get(n.String()); sub == nil && c.typ.Segment != "" && n.Type != c.typ.Segment {
+	if sub = c.subs.get(n.String()); c.typ.Segment != "" && n.Type != c.typ.Segment {
 		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3, XDSTP-3
 	}
 	return sub, n, nil
@@ -168,7 +168,7 @@ func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 		return given{}
 	}
 	name, _ := l.nameOf(&resp.Resources[i])
-	if !alias && string(name) == sub.name {
+	if string(name) == sub.name {
 		return given{}
 	}
 	return given{string(name), alias, alias && shared}

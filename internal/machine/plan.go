@@ -67,7 +67,7 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	// WATCH-4, S-16: what is unchanged is not decoded, whatever its version.
 	case sub.repeatable() && e.isHeld(sub):
 		note(nil)
-	case known != nil && known.refused != 0 && known.refused == e.hashed():
+	case known != nil && known.refused == e.hashed():
 		refuse(known.Err, known.refused)
 	default:
 		if err := r.overfills(e, sub); err != nil {
@@ -112,9 +112,8 @@ func (e *entry) isHeld(sub *subscription) bool {
 	if sub.locator != e.locator || !e.equals(sub) {
 		return false
 	}
-	was := sub.attributes()
 	// TYPE-5: what stands beside the value counts.
-	return was == e.Attributes || e.Attributes.Same(was)
+	return e.Attributes.Same(sub.attributes())
 }
 
 // overfills says that too much would be held if a subscription took an entry's payload, which is held once for

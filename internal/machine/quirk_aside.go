@@ -53,7 +53,7 @@ func (q *aside) waitsFor(sub *subscription) bool {
 func (q *aside) alone(now time.Time, src *source) bool {
 	active := src.stream()
 	return active.unreachable() && active.state != up && !slices.ContainsFunc(src.streams[:src.active], func(s *stream) bool {
-		return s != q.stream && s.state == up && s.clock.at(now)-s.opened < s.timeout
+		return s.state == up && s.clock.at(now)-s.opened < s.timeout
 	})
 }
 

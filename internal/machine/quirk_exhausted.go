@@ -37,7 +37,7 @@ func (q *exhausted) ended(m *Machine, now time.Time, end *ending) {
 			size = max(size, n)
 		}
 	}
-	if s.state == up && size > bigRequest {
+	if size > bigRequest {
 		end.Err = m.limitRequests(s, size, end.Err)
 	}
 	if s.responded {

@@ -157,7 +157,7 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 		return
 	}
 	for sub := range q.until {
-		if sub.gone || !sub.wanted() || sub.held() {
+		if !sub.wanted() || sub.held() {
 			delete(q.until, sub)
 		}
 	}
@@ -169,8 +169,7 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 	m.restartPaced(now, s) // S-30: the names are requested on a new stream
 }
 
-// unknown says that nothing is known of a subscription that is subscribed to until the server is told of
-// what changed.
+// unknown says that nothing is known of a resource that is subscribed to.
 func (l *link) unknown(sub *subscription) bool {
 	return l.has(sub) && sub.subscribed && sub.status == StatusRequested && !sub.isCollection()
 }

@@ -68,8 +68,8 @@ func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
 }
 
 func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
-	if st := q.of[l]; st != nil && what.answer {
-		st.sentAt = now
+	if what.answer {
+		q.of.on(l).sentAt = now
 	}
 }
 

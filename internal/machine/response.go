@@ -212,7 +212,7 @@ func (v *verdict) line(list string, i int, name string, err error) {
 	if i >= 0 {
 		v.text = fmt.Appendf(v.text, "%s index %d: ", list, i)
 	}
-	if i < 0 || name != "" {
+	if name != "" {
 		v.text = append(append(v.text, name...), ": "...)
 	}
 	v.text = fmt.Append(v.text, err)

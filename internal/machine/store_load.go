@@ -87,7 +87,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 			continue // the wildcard ended, and began again with a load of its own
 		}
 		delete(ld.loads, sub)
-		if !sub.gone && sub.wanted() && sub.unanswered() {
+		if sub.wanted() && sub.unanswered() {
 			m.foundNothing(ld, sub)
 		}
 	}

@@ -84,7 +84,7 @@ func (s *stream) livedLong(now time.Time) bool { return s.clock.at(now)-s.opened
 // works says that the server has spoken on this incarnation, or has nothing to say, and nothing
 // is wrong with it.
 func (s *stream) works() bool {
-	return s.state == up && (s.responded || s.calm) && s.fault == nil
+	return (s.responded || s.calm) && s.fault == nil
 }
 
 // standsBy says that a source uses a server after it.

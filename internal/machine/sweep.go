@@ -9,7 +9,7 @@ import (
 // and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
 // response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
-	if l.sweepTimer != 0 || l.firstResponse == 0 && !l.written {
+	if l.sweepTimer != 0 || !l.written {
 		return
 	}
 	waits := l.passesOver()
