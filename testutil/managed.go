@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"sync"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -45,12 +44,7 @@ type ManagementServer struct {
 	port
 	config ManagementConfig
 	counts counter
-
-	setting  sync.Mutex // held over the cache's work, which Stop ends
-	mu       sync.Mutex
-	snapshot *cache.Snapshot     // nil until set
-	cache    cache.SnapshotCache // of the last start
-	ctx      context.Context     // done when the server of the last start is stopped
+	cache  cache.SnapshotCache // over all restarts
 }
 
 type anyNode struct{}
@@ -63,12 +57,13 @@ func NewManagementServer(cfg ManagementConfig) (*ManagementServer, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
-	m := &ManagementServer{config: cfg}
+	m := &ManagementServer{config: cfg, cache: cache.NewSnapshotCache(cfg.ADS, anyNode{}, nil)}
 	opts := []grpc.ServerOption{grpc.ChainStreamInterceptor(m.intercept)}
 	if cfg.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
 	}
-	if err := m.listen(cfg.Addr, m.begin, GRPCOptions(append(opts, cfg.GRPC...)...)); err != nil {
+	serve := func(s *Server) { s.handler = serveCache(s.ctx, m.cache, cfg.Ordered) }
+	if err := m.listen(cfg.Addr, serve, GRPCOptions(append(opts, cfg.GRPC...)...)); err != nil {
 		return nil, fmt.Errorf("management server: %w", err)
 	}
 	return m, nil
@@ -98,51 +93,24 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 	if err != nil {
 		return err
 	}
-	m.setting.Lock()
-	defer m.setting.Unlock()
-	m.mu.Lock()
-	m.snapshot = snapshot
-	cache, ctx := m.cache, m.ctx
-	m.mu.Unlock()
-	if err := cache.SetSnapshot(ctx, NodeKey, snapshot); err != nil && ctx.Err() == nil {
+	// Each stream has room for a response of each type, so that the cache waits for no client.
+	if err := m.cache.SetSnapshot(context.Background(), NodeKey, snapshot); err != nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
 	return nil
 }
 
-// Cache is the snapshot cache of the running server, for what Set cannot do: the snapshot
-// stands under [NodeKey]. A restart makes a new cache. It is nil while the server is
-// stopped.
-func (m *ManagementServer) Cache() cache.SnapshotCache {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return nil
-	}
-	return m.cache
-}
+// Cache is the snapshot cache, for what Set cannot do: the snapshot stands under [NodeKey].
+// It is the same over all restarts.
+func (m *ManagementServer) Cache() cache.SnapshotCache { return m.cache }
 
 // Restart starts a stopped server again on the same port, with its last snapshot or with
 // none. It waits up to ten seconds for the port to be free. The error is [ErrRunning] if
 // the server was not stopped.
 func (m *ManagementServer) Restart(keepSnapshot bool) error {
 	return m.restart(func(*Server) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
 		if !keepSnapshot {
-			m.snapshot = nil
+			m.cache.ClearSnapshot(NodeKey)
 		}
 	})
-}
-
-// begin has a server that starts serve a new cache.
-func (m *ManagementServer) begin(s *Server) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cache, m.ctx = cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil), s.ctx
-	if m.snapshot != nil {
-		// A cache without watches has nobody to tell, and so no error.
-		_ = m.cache.SetSnapshot(m.ctx, NodeKey, m.snapshot)
-	}
-	s.handler = serveCache(m.ctx, m.cache, m.config.Ordered)
 }

@@ -26,11 +26,10 @@ func (a *answers) RecvMsg(m any) error {
 		return err
 	}
 	req, ok := m.(*discoveryv3.DeltaDiscoveryRequest)
-	cache := a.server.Cache()
-	if !ok || cache == nil { // in state of the world, or it is stopped
+	if !ok { // in state of the world
 		return nil
 	}
-	s, err := cache.GetSnapshot(testutil.NodeKey)
+	s, err := a.server.Cache().GetSnapshot(testutil.NodeKey)
 	if err != nil {
 		return nil // no snapshot is set
 	}
