@@ -127,7 +127,7 @@ func TestCollectionRestart(t *testing.T) {
 		t.Errorf("counters are %+v, want %+v", c, want)
 	}
 	must(t, cc.Close())
-	must(t, s.Await(ctx, func() bool { return s.Counters().Open == 0 }))
+	must(t, s.Await(ctx, func(c Counters) bool { return c.Open == 0 }))
 }
 
 func TestCollectionAwait(t *testing.T) {

@@ -69,7 +69,7 @@ func heard(t *testing.T, ctx context.Context, s *CollectionServer, send func() e
 	t.Helper()
 	before := s.Counters().Requests
 	must(t, send())
-	must(t, s.Await(ctx, func() bool { return s.Counters().Requests > before }))
+	must(t, s.Await(ctx, func(c Counters) bool { return c.Requests > before }))
 }
 
 func (p *deltaPeer) ask(names ...string) {

@@ -97,7 +97,7 @@ func TestCollectionStopWithSilentReader(t *testing.T) {
 	p := deltaPeerOn(t, ctx, s, cc, clusterURL)
 	p.ask(clustersAt + "f/*")
 	for v := range 3 { // of which the first may lie in the connection's buffers
-		must(t, s.Await(ctx, func() bool { return s.Counters().Responses > 0 }))
+		must(t, s.Await(ctx, func(c Counters) bool { return c.Responses > 0 }))
 		resources, _ := many(n, "f/", fmt.Sprint("more", v))
 		must(t, s.Set(resources...))
 	}

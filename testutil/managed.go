@@ -42,8 +42,8 @@ type ManagementConfig struct {
 // types. Its methods are safe for concurrent use.
 type ManagementServer struct {
 	port
+	counter
 	config ManagementConfig
-	counts counter
 	cache  cache.SnapshotCache // over all restarts
 }
 

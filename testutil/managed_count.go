@@ -21,17 +21,6 @@ type Counters struct {
 	Responses int // responses handed to grpc
 }
 
-// Counters are the counts so far.
-func (m *ManagementServer) Counters() Counters {
-	return m.counts.read()
-}
-
-// Await waits until ok is true of the counters, and returns them. It calls ok after each change.
-// The error is that of ctx.
-func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
-	return m.counts.until(ctx, ok)
-}
-
 // counter is a set of counters whose changes can be waited for.
 type counter struct {
 	change
@@ -39,22 +28,21 @@ type counter struct {
 	counts Counters
 }
 
-func (c *counter) read() Counters {
+// Counters are the counts so far.
+func (c *counter) Counters() Counters {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counts
 }
 
-// until waits until ok, which it calls at first and after each change.
-func (c *counter) until(ctx context.Context, ok func(Counters) bool) (now Counters, err error) {
-	err = c.await(ctx, context.Background(), func() bool {
-		now = c.read()
-		return ok(now)
-	})
+// Await waits until ok, which is asked at first and after each change: of the counters, and of what else the
+// server's methods tell, which ok may call. The error is that of ctx.
+func (c *counter) Await(ctx context.Context, ok func(Counters) bool) error {
+	err := c.await(ctx, context.Background(), func() bool { return ok(c.Counters()) })
 	if err != nil {
-		err = fmt.Errorf("counters are %+v: %w", now, err)
+		err = fmt.Errorf("counters are %+v: %w", c.Counters(), err)
 	}
-	return now, err
+	return err
 }
 
 // update changes the counters and gives the number of streams opened.
@@ -77,11 +65,11 @@ func (r *Request) count(c *Counters) {
 // intercept stands between grpc and the discovery server, and so sees requests before
 // the server fills in what the client left out.
 func (m *ManagementServer) intercept(srv any, gs grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	id := m.counts.update(func(c *Counters) {
+	id := m.update(func(c *Counters) {
 		c.Streams++
 		c.Open++
 	})
-	defer m.counts.update(func(c *Counters) { c.Open-- })
+	defer m.update(func(c *Counters) { c.Open-- })
 	return next(srv, &countedStream{ServerStream: gs, server: m, id: id})
 }
 
@@ -103,7 +91,7 @@ func (s *countedStream) RecvMsg(msg any) error {
 		r.Delta = proto.CloneOf(msg)
 	}
 	r.Size = proto.Size(r.message())
-	s.server.counts.update(r.count)
+	s.server.update(r.count)
 	if f := s.server.config.OnRequest; f != nil {
 		f(r)
 	}
@@ -113,7 +101,7 @@ func (s *countedStream) RecvMsg(msg any) error {
 func (s *countedStream) SendMsg(msg any) error {
 	err := s.ServerStream.SendMsg(msg)
 	if err == nil {
-		s.server.counts.update(func(c *Counters) { c.Responses++ })
+		s.server.update(func(c *Counters) { c.Responses++ })
 	}
 	return err
 }

@@ -74,8 +74,7 @@ func TestManagedSotW(t *testing.T) {
 			first := clusterRequest()
 			first.Node = &corev3.Node{Id: "whoever"}
 			must(t, client.Send(first)) // answered once there is a snapshot
-			_, err := m.Await(ctx, func(c Counters) bool { return c.Requests == 1 })
-			must(t, err)
+			must(t, m.Await(ctx, func(c Counters) bool { return c.Requests == 1 }))
 
 			must(t, m.Set("1", cluster("a"), cluster("b")))
 			resp := recv(t, client)
@@ -83,8 +82,7 @@ func TestManagedSotW(t *testing.T) {
 				t.Errorf("first response is version %q of %q", resp.GetVersionInfo(), got)
 			}
 			must(t, client.Send(ack(resp)))
-			_, err = m.Await(ctx, func(c Counters) bool { return c.Requests == 2 })
-			must(t, err)
+			must(t, m.Await(ctx, func(c Counters) bool { return c.Requests == 2 }))
 
 			must(t, m.Set("2")) // the last resources of the type go
 			resp = recv(t, client)
@@ -106,8 +104,7 @@ func TestManagedDelta(t *testing.T) {
 		t.Errorf("first response is %v", resp)
 	}
 	must(t, client.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusterURL, ResponseNonce: resp.GetNonce()}))
-	_, err := m.Await(ctx, func(c Counters) bool { return c.Requests == 2 })
-	must(t, err)
+	must(t, m.Await(ctx, func(c Counters) bool { return c.Requests == 2 }))
 	must(t, m.Set("2", cluster("a")))
 	resp = recv(t, client)
 	if len(resp.GetResources()) != 0 || !slices.Equal(resp.GetRemovedResources(), []string{"b"}) {
@@ -194,11 +191,10 @@ func TestManagedCountsAndReports(t *testing.T) {
 	recv(t, client) // go-control-plane answers a NACK with the same again
 	must(t, openDelta(t, ctx, cc).Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusterURL}))
 	must(t, client.CloseSend())
-	got, err := m.Await(ctx, func(c Counters) bool {
+	must(t, m.Await(ctx, func(c Counters) bool {
 		return c.Requests == 3 && c.Open == 1 && c.Responses == 3
-	})
-	must(t, err)
-	if want := (Counters{Streams: 2, Open: 1, Requests: 3, NACKs: 1, Responses: 3}); got != want || m.Counters() != want {
+	}))
+	if got, want := m.Counters(), (Counters{Streams: 2, Open: 1, Requests: 3, NACKs: 1, Responses: 3}); got != want {
 		t.Errorf("counters are %+v, want %+v", got, want)
 	}
 	mu.Lock()
@@ -225,7 +221,7 @@ func TestManagedCountsAndReports(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := m.Await(ended, func(Counters) bool { return false }); !errors.Is(err, context.Canceled) {
+	if err := m.Await(ended, func(Counters) bool { return false }); !errors.Is(err, context.Canceled) {
 		t.Errorf("await with a context that ended: %v", err)
 	}
 }
@@ -282,8 +278,7 @@ func TestManagedRestart(t *testing.T) {
 		t.Error("the snapshot outlived a restart that drops it")
 	}
 	client = ask()
-	_, err := m.Await(ctx, func(c Counters) bool { return c.Requests == 4 })
-	must(t, err)
+	must(t, m.Await(ctx, func(c Counters) bool { return c.Requests == 4 }))
 	must(t, m.Set("3", cluster("a")))
 	if resp := recv(t, client); resp.GetVersionInfo() != "3" {
 		t.Errorf("first snapshot after the restart has version %q, want 3", resp.GetVersionInfo())

@@ -2,7 +2,6 @@ package testutil
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -36,7 +35,7 @@ import (
 // Its methods are safe for concurrent use. A client that does not read delays nobody else. In a
 // testing/synctest bubble it is the bubble's own.
 type Store struct {
-	counts counter // taken after mu; all wait for its change
+	counter // taken after mu; all wait for its change
 
 	mu       sync.Mutex
 	shelves  map[string]*shelf // by type URL
@@ -69,18 +68,5 @@ func (s *Store) Hold(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = on
-	s.counts.happened()
-}
-
-// Counters are the counts so far.
-func (s *Store) Counters() Counters {
-	return s.counts.read()
-}
-
-// Await waits until ok, which is asked at first and then after each change in what the
-// other methods tell: streams, requests, responses, and what was set. ok may call the store's
-// methods. The error is that of ctx.
-func (s *Store) Await(ctx context.Context, ok func() bool) error {
-	_, err := s.counts.until(ctx, func(Counters) bool { return ok() })
-	return err
+	s.happened()
 }

@@ -32,7 +32,7 @@ func (s *Store) opened(st *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions[st] = x
-	s.counts.update(func(c *Counters) {
+	s.update(func(c *Counters) {
 		c.Streams++
 		c.Open++
 	})
@@ -43,14 +43,14 @@ func (s *Store) ended(st *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, st)
-	s.counts.update(func(c *Counters) { c.Open-- })
+	s.update(func(c *Counters) { c.Open-- })
 }
 
 // heard acts on a request.
 func (s *Store) heard(st *Stream, r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.counts.update(r.count)
+	defer s.update(r.count)
 	x := s.sessions[st]
 	if x == nil {
 		return // it is over
@@ -100,7 +100,7 @@ func (x *session) interestIn(url string) *interest {
 func (x *session) write() {
 	defer x.store.ended(x.stream)
 	var m proto.Message
-	for x.store.counts.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
+	for x.store.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
 		if x.stream.Send(m) != nil {
 			<-x.stream.Done() // soon, if it is not over yet
 			return
@@ -115,7 +115,7 @@ func (x *session) next() proto.Message {
 	defer x.store.mu.Unlock()
 	if x.sending {
 		x.sending = false
-		x.store.counts.update(func(c *Counters) { c.Responses++ })
+		x.store.update(func(c *Counters) { c.Responses++ })
 	}
 	if x.store.held {
 		return nil
@@ -129,7 +129,7 @@ func (x *session) next() proto.Message {
 			x.sending = true
 			return m
 		}
-		x.store.counts.happened() // what was looked at and found to be nothing is settled now
+		x.store.happened() // what was looked at and found to be nothing is settled now
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *Store) Subscribed(typeURL string) []string {
 // yet is not waited for: see that it is [Store.Subscribed] first, with
 // [Store.Await]. The error is that of ctx.
 func (s *Store) Settle(ctx context.Context) error {
-	return s.Await(ctx, func() bool {
+	return s.Await(ctx, func(Counters) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, x := range s.sessions {

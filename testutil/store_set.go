@@ -64,7 +64,7 @@ func (s *Store) Set(resources ...*discoveryv3.Resource) error {
 		}
 		h.items[it.key] = it
 	}
-	s.counts.happened()
+	s.happened()
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Remove(typeURL string, names ...string) {
 			delete(h.items, l.key)
 		}
 	}
-	s.counts.happened()
+	s.happened()
 }
 
 // Redirect serves an xds.core.v3.ResourceLocator under a structured name, which sends

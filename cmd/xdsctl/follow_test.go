@@ -93,7 +93,7 @@ func TestListCollection(t *testing.T) {
 func (w *world) awaitIdle() {
 	w.t.Helper()
 	for _, s := range []*testutil.CollectionServer{w.east, w.west} {
-		if err := s.Await(patient(w.t), func() bool { return s.Counters().Open == 0 }); err != nil {
+		if err := s.Await(patient(w.t), func(c testutil.Counters) bool { return c.Open == 0 }); err != nil {
 			w.t.Fatal(err)
 		}
 	}

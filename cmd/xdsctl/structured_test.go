@@ -73,7 +73,7 @@ func (w *world) set(s *testutil.CollectionServer, name, version string, change .
 func (w *world) settle(s *testutil.CollectionServer, asked ...string) {
 	w.t.Helper()
 	ctx := patient(w.t)
-	err := s.Await(ctx, func() bool {
+	err := s.Await(ctx, func(testutil.Counters) bool {
 		subscribed := s.Subscribed(clusters)
 		return !slices.ContainsFunc(asked, func(name string) bool { return !slices.Contains(subscribed, name) })
 	})
@@ -88,7 +88,8 @@ func (w *world) settle(s *testutil.CollectionServer, asked ...string) {
 // forget waits until a server is not asked for a name any more.
 func (w *world) forget(s *testutil.CollectionServer, name string) {
 	w.t.Helper()
-	if err := s.Await(patient(w.t), func() bool { return !slices.Contains(s.Subscribed(clusters), name) }); err != nil {
+	gone := func(testutil.Counters) bool { return !slices.Contains(s.Subscribed(clusters), name) }
+	if err := s.Await(patient(w.t), gone); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -50,7 +50,7 @@ func (s *story) refuseCluster(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, eventPatience)
 	defer cancel()
-	if _, err := s.server.Await(waiting, func(c testutil.Counters) bool { return c.NACKs > 0 }); err != nil {
+	if err := s.server.Await(waiting, func(c testutil.Counters) bool { return c.NACKs > 0 }); err != nil {
 		return err
 	}
 	s.say("the server counts a NACK")

@@ -238,7 +238,7 @@ func TestClosedChannelStopsItsWatches(t *testing.T) {
 			}
 			channel.Close()
 			// A stream that nobody uses is closed by the client.
-			if _, err := m.Await(ctx, func(n testutil.Counters) bool { return n.Open == 0 }); err != nil {
+			if err := m.Await(ctx, func(n testutil.Counters) bool { return n.Open == 0 }); err != nil {
 				t.Error(err)
 			}
 			if rest := c.Dump(); len(rest) > 0 {
