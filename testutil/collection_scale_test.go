@@ -102,7 +102,7 @@ func TestCollectionStopWithSilentReader(t *testing.T) {
 		must(t, s.Set(resources...))
 	}
 	s.Stop()
-	if c := s.Counters(); c.Open != 0 || c.Responses > 2 {
+	if c := s.Counters(); c.Open != 0 || c.Responses > 3 {
 		t.Errorf("%+v with a client that does not read", c)
 	}
 	noLeak(t)

@@ -18,7 +18,7 @@ type Counters struct {
 	Open      int // streams open now
 	Requests  int // requests received, NACKs included
 	NACKs     int // requests with an error_detail
-	Responses int // responses handed to grpc
+	Responses int // responses handed to grpc, which holds them back while a client does not read
 }
 
 // counter is a set of counters whose changes can be waited for.
@@ -99,9 +99,6 @@ func (s *countedStream) RecvMsg(msg any) error {
 }
 
 func (s *countedStream) SendMsg(msg any) error {
-	err := s.ServerStream.SendMsg(msg)
-	if err == nil {
-		s.server.update(func(c *Counters) { c.Responses++ })
-	}
-	return err
+	s.server.update(func(c *Counters) { c.Responses++ })
+	return s.ServerStream.SendMsg(msg)
 }

@@ -20,8 +20,7 @@ type interest struct {
 	subscribed map[string]label    // names, globs and "*", by their keys
 	known      map[string]*item    // what there is to the client's knowledge; only a label if it does not have the resource
 	anew       map[string]struct{} // names and collections of which everything is told, also what the client has
-	changed    bool                // there may be a difference, by what is subscribed to
-	seen       int                 // the revision of the shelf when the difference was looked at
+	seen       int                 // the revision of the shelf when the difference was looked at; -1 to look anew
 	answer     bool                // a response is owed even if there is nothing to put in
 	open       map[string]struct{} // nonces of the responses that are not answered yet
 	nonce      string              // of the newest response; empty before the first
@@ -57,7 +56,7 @@ func (i *interest) wanted() (items []*item) {
 func (i *interest) tell(l label) {
 	i.known[l.key] = &item{label: l}
 	i.anew[l.key] = struct{}{}
-	i.changed = true
+	i.seen = -1
 }
 
 func (i *interest) subscribe(l label) {
@@ -67,7 +66,7 @@ func (i *interest) subscribe(l label) {
 }
 
 // due says whether there may be something to send.
-func (i *interest) due() bool { return i.changed || i.answer || i.seen != i.shelf.revision }
+func (i *interest) due() bool { return i.answer || i.seen != i.shelf.revision }
 
 // unsettled says whether something is to be sent or answered. A client need not answer for a
 // type that it has given up.
@@ -194,7 +193,7 @@ func (i *interest) respond(nonce string) proto.Message {
 		gone = nil
 	}
 	owed := i.answer || len(due)+len(gone) > 0
-	i.changed, i.answer, i.seen = false, false, i.shelf.revision
+	i.answer, i.seen = false, i.shelf.revision
 	if !owed {
 		return nil
 	}

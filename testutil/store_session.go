@@ -19,7 +19,6 @@ type session struct {
 	typeURL   string      // empty if aggregated
 	interests []*interest // in the order in which they were first subscribed to
 	nonces    int
-	sending   bool // a response is on its way and not counted
 }
 
 func (s *Store) opened(st *Stream) {
@@ -101,22 +100,14 @@ func (x *session) write() {
 	defer x.store.ended(x.stream)
 	var m proto.Message
 	for x.store.await(x.stream.ctx, context.Background(), func() bool { m = x.next(); return m != nil }) == nil {
-		if x.stream.Send(m) != nil {
-			<-x.stream.Done() // soon, if it is not over yet
-			return
-		}
+		_ = x.stream.Send(m) // fails if the stream is over, or will be soon
 	}
 }
 
-// next counts the last response, which was sent, and makes the next, of the first interest that owes one; nil if
-// none does.
+// next makes the next response, of the first interest that owes one; nil if none does.
 func (x *session) next() proto.Message {
 	x.store.mu.Lock()
 	defer x.store.mu.Unlock()
-	if x.sending {
-		x.sending = false
-		x.store.update(func(c *Counters) { c.Responses++ })
-	}
 	if x.store.held {
 		return nil
 	}
@@ -126,7 +117,7 @@ func (x *session) next() proto.Message {
 		}
 		if m := i.respond(strconv.Itoa(x.nonces + 1)); m != nil {
 			x.nonces++
-			x.sending = true
+			x.store.update(func(c *Counters) { c.Responses++ })
 			return m
 		}
 		x.store.happened() // what was looked at and found to be nothing is settled now
@@ -157,7 +148,7 @@ func (s *Store) Settle(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, x := range s.sessions {
-			if x.sending || slices.ContainsFunc(x.interests, (*interest).unsettled) {
+			if slices.ContainsFunc(x.interests, (*interest).unsettled) {
 				return false
 			}
 		}
