@@ -336,8 +336,8 @@ func TestCollectionFaults(t *testing.T) {
 		"old redirect":     {s.Redirect("a", clustersAt+"b"), ErrBadResource},
 		"old list":         {s.List("a"), ErrBadResource},
 		"list of no list":  {s.List(clustersAt + "a"), ErrBadResource},
-		"empty entry":      {s.List(list, ListEntry{}), ErrBadListEntry},
-		"two in one entry": {s.List(list, ListEntry{Locator: clustersAt + "a", Resource: cluster("a")}), ErrBadListEntry},
+		"empty entry":      {s.List(list, ListEntry{}), ErrBadResource},
+		"two in one entry": {s.List(list, ListEntry{Locator: clustersAt + "a", Resource: cluster("a")}), ErrBadResource},
 	} {
 		if !errors.Is(tt.err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, tt.err, tt.want)

@@ -22,8 +22,8 @@ import (
 	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
 
-// ErrUnsupportedType is the error of a resource that go-control-plane cannot serve.
-var ErrUnsupportedType = errors.New("type is not supported by the snapshot cache")
+// ErrUnsupportedType is the error of a resource of a type that a server does not know.
+var ErrUnsupportedType = errors.New("type is not supported by the server")
 
 // newSnapshot sorts resources by type. Every type gets the version, so that the last
 // resource of a type can go.

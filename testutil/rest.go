@@ -3,7 +3,6 @@ package testutil
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -82,13 +81,17 @@ func NewRESTServer(cfg RESTConfig) (*RESTServer, error) {
 		config: cfg, addr: lis.Addr().String(), asked: map[string][]string{}, open: map[net.Conn]http.ConnState{},
 	}
 	s.http = &http.Server{
-		Handler: http.HandlerFunc(s.serve), ConnState: s.connState, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(s.serve), ConnState: s.connState, ErrorLog: log.New(io.Discard, "", 0), TLSConfig: cfg.TLS.Clone(),
 	}
 	if cfg.OnlyHTTP1 {
 		s.http.Protocols = new(http.Protocols)
 		s.http.Protocols.SetHTTP1(true)
 	}
-	s.served.Go(func() { s.run(lis) })
+	serve := s.http.Serve
+	if cfg.TLS != nil {
+		serve = func(lis net.Listener) error { return s.http.ServeTLS(lis, "", "") }
+	}
+	s.served.Go(func() { _ = serve(lis) }) // until it is stopped
 	return s, nil
 }
 
@@ -102,16 +105,6 @@ func StartRESTServer(tb testing.TB, cfg RESTConfig) *RESTServer {
 	}
 	tb.Cleanup(s.Stop)
 	return s
-}
-
-func (s *RESTServer) run(lis net.Listener) {
-	// Both end by being stopped.
-	if s.config.TLS == nil {
-		_ = s.http.Serve(lis)
-		return
-	}
-	s.http.TLSConfig = s.config.TLS.Clone()
-	_ = s.http.ServeTLS(lis, "", "")
 }
 
 // Addr is the address of the server.
@@ -198,9 +191,6 @@ func parsePoll(r *http.Request) (*RESTPoll, error) {
 	return p, err
 }
 
-// errNoPath is the error of a resource whose type is not polled.
-var errNoPath = errors.New("REST has no path for the type")
-
 // Set replaces all resources, under a version that counts for every type. Types are those
 // of [ManagementServer.Set] but VirtualHost.
 func (s *RESTServer) Set(version string, resources ...proto.Message) error {
@@ -208,9 +198,9 @@ func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	if err != nil {
 		return err
 	}
-	// The cache takes both.
+	// The cache takes both, and there is no path for either.
 	if len(snapshot.GetResources(resourcev3.VirtualHostType))+len(snapshot.GetResources(resourcev3.RateLimitConfigType)) > 0 {
-		return fmt.Errorf("snapshot %q: %w", version, errNoPath)
+		return fmt.Errorf("snapshot %q: %w", version, ErrUnsupportedType)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,13 @@ func (s *RESTServer) reply(w http.ResponseWriter, r *http.Request, p *RESTPoll) 
 	})
 	switch code {
 	case http.StatusOK:
-		writeJSON(w, resp)
+		body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(resp)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // to a client that may be gone
 	case http.StatusNotModified:
 		w.WriteHeader(code)
 	default:
@@ -80,14 +86,4 @@ func restResponse(from *cache.Snapshot, url string, asked []string) *discoveryv3
 		}
 	}
 	return resp
-}
-
-func writeJSON(w http.ResponseWriter, resp *discoveryv3.DiscoveryResponse) {
-	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(resp)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // to a client that may be gone
 }

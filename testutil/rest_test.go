@@ -145,7 +145,7 @@ func TestRESTServerTypes(t *testing.T) {
 	s := StartRESTServer(t, RESTConfig{})
 	for _, r := range everyType() {
 		_, hasNone := r.(*routev3.VirtualHost)
-		if err := s.Set("1", r); errors.Is(err, errNoPath) != hasNone || err != nil != hasNone {
+		if err := s.Set("1", r); errors.Is(err, ErrUnsupportedType) != hasNone || err != nil != hasNone {
 			t.Errorf("%T: %v", r, err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRESTServerRateLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := StartRESTServer(t, RESTConfig{})
-	if err := s.Set("1", dynamicpb.NewMessage(file.Messages().Get(0))); !errors.Is(err, errNoPath) {
-		t.Errorf("got %v, want %v", err, errNoPath)
+	if err := s.Set("1", dynamicpb.NewMessage(file.Messages().Get(0))); !errors.Is(err, ErrUnsupportedType) {
+		t.Errorf("got %v, want %v", err, ErrUnsupportedType)
 	}
 }

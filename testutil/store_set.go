@@ -16,11 +16,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// Errors of what a [Store] is asked to serve.
-var (
-	ErrBadResource  = errors.New("resource cannot be served")
-	ErrBadListEntry = errors.New("list entry is neither a locator nor inline")
-)
+// ErrBadResource is the error of what a [Store] is asked to serve.
+var ErrBadResource = errors.New("resource cannot be served")
 
 // listSuffix ends the type of a list collection (xRFC TP1).
 const listSuffix = "Collection"
@@ -99,8 +96,7 @@ func (s *Store) Redirect(name, url string) error {
 
 // List serves a list collection under a structured name whose type is that of the members
 // and the suffix "Collection" (xRFC TP1, "List collections"). The members' own resources
-// are set for themselves. The errors are [ErrBadResource], [ErrBadListEntry] and the
-// *xdstp.Error of a locator.
+// are set for themselves. The error is [ErrBadResource], or the *xdstp.Error of a locator.
 func (s *Store) List(name string, entries ...ListEntry) error {
 	n, err := xdstp.Parse(name)
 	if err != nil || !strings.HasSuffix(n.Type, listSuffix) {
@@ -144,7 +140,7 @@ func (e ListEntry) proto() (*xdscorev3.CollectionEntry, error) {
 			},
 		}
 	default:
-		return nil, ErrBadListEntry
+		return nil, fmt.Errorf("%w: the entry is neither a locator nor inline", ErrBadResource)
 	}
 	return m, nil
 }
