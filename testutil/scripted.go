@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"slices"
@@ -191,41 +192,24 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// received records a request and shows it to the hook.
-func (s *Server) received(st *Stream, r *Request) {
-	if !s.unrecorded {
-		s.requests.add(r)
-		st.requests.add(r)
-	}
-	for _, f := range s.onRequest {
-		f(st, r)
-	}
-}
-
 // handle serves one stream; grpc calls it for every method.
 func (s *Server) handle(_ any, gs grpc.ServerStream) error {
-	st := newStream(s, gs)
-	s.register(st)
+	st := s.newStream(gs)
 	s.wg.Go(func() {
 		for _, f := range s.onStream {
 			f(st)
 		}
 		st.read()
 	})
-	return st.serve()
-}
-
-func (s *Server) register(st *Stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened++
-	st.ID = s.opened
-	if !s.unrecorded {
-		s.streams.add(st)
+	<-st.Done()
+	if err := st.Err(); !errors.Is(err, io.EOF) {
+		return err
 	}
+	return nil
 }
 
-func (s *Server) newGRPC() *grpc.Server {
+// newGeneration starts a grpc server for new connections: one that says GOAWAY to its connections takes none.
+func (s *Server) newGeneration() {
 	handler := s.handler
 	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt), grpc.WaitForHandlers(true)}
 	if handler == nil {
@@ -235,5 +219,10 @@ func (s *Server) newGRPC() *grpc.Server {
 		}))
 	}
 	opts = append(opts, s.grpcOpts...)
-	return grpc.NewServer(append(opts, grpc.UnknownServiceHandler(handler))...)
+	g, lis := grpc.NewServer(append(opts, grpc.UnknownServiceHandler(handler))...), handover.Listen(s.lis.Addr())
+	s.grpc, s.incoming = g, lis
+	s.wg.Go(func() {
+		defer context.AfterFunc(s.ctx, g.Stop)()
+		_ = g.Serve(lis) // until all connections have ended that were sent GOAWAY, or the server is closed
+	})
 }

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-
-	"github.com/xdswatch/xdswatch/internal/handover"
 )
 
 var errRefused = errors.New("connection refused by the script")
@@ -75,16 +73,6 @@ func (s *Server) GoAway() {
 	}
 	s.wg.Go(s.grpc.GracefulStop)
 	s.newGeneration()
-}
-
-// newGeneration starts a grpc server for new connections: one that says GOAWAY to its connections takes none.
-func (s *Server) newGeneration() {
-	g, lis := s.newGRPC(), handover.Listen(s.lis.Addr())
-	s.grpc, s.incoming = g, lis
-	s.wg.Go(func() {
-		defer context.AfterFunc(s.ctx, g.Stop)()
-		_ = g.Serve(lis) // until all connections have ended that were sent GOAWAY, or the server is closed
-	})
 }
 
 // dial makes a connection in memory.

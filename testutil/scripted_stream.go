@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -44,7 +43,7 @@ type Stream struct {
 // errEnded is the cause of the end of a stream that was ended with status OK.
 var errEnded = errors.New("ended with OK")
 
-func newStream(s *Server, gs grpc.ServerStream) *Stream {
+func (s *Server) newStream(gs grpc.ServerStream) *Stream {
 	method, _ := grpc.MethodFromServerStream(gs)
 	md, _ := metadata.FromIncomingContext(gs.Context())
 	st := &Stream{
@@ -57,6 +56,13 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 	}
 	st.ctx, st.end = context.WithCancelCause(gs.Context())
 	st.sending <- struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened++
+	st.ID = s.opened
+	if !s.unrecorded {
+		s.streams.add(st)
+	}
 	return st
 }
 
@@ -148,15 +154,6 @@ func (st *Stream) overError() error {
 	return fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx))
 }
 
-// serve holds the stream until it is over and gives the status with which it ends.
-func (st *Stream) serve() error {
-	<-st.Done()
-	if err := st.Err(); !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
-}
-
 // read takes requests until the stream is over.
 func (st *Stream) read() {
 	for st.pass() {
@@ -168,7 +165,14 @@ func (st *Stream) read() {
 		if !st.pass() {
 			return
 		}
-		st.server.received(st, parseRequest(st.ID, st.Delta, raw))
+		r := parseRequest(st.ID, st.Delta, raw)
+		if !st.server.unrecorded {
+			st.server.requests.add(r)
+			st.requests.add(r)
+		}
+		for _, f := range st.server.onRequest {
+			f(st, r)
+		}
 	}
 }
 
