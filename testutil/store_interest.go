@@ -22,14 +22,14 @@ type interest struct {
 	anew       map[string]struct{} // names and collections of which everything is told, also what the client has
 	seen       int                 // the revision of the shelf when the difference was looked at; -1 to look anew
 	answer     bool                // a response is owed even if there is nothing to put in
-	open       map[string]struct{} // nonces of the responses that are not answered yet
 	nonce      string              // of the newest response; empty before the first
+	open       bool                // that one is not answered yet
 }
 
 func newInterest(typeURL string, h *shelf, delta bool) *interest {
 	return &interest{
 		typeURL: typeURL, shelf: h, delta: delta, subscribed: make(map[string]label),
-		known: make(map[string]*item), anew: make(map[string]struct{}), open: make(map[string]struct{}),
+		known: make(map[string]*item), anew: make(map[string]struct{}),
 	}
 }
 
@@ -71,11 +71,14 @@ func (i *interest) due() bool { return i.answer || i.seen != i.shelf.revision }
 // unsettled says whether something is to be sent or answered. A client need not answer for a
 // type that it has given up.
 func (i *interest) unsettled() bool {
-	return i.due() || len(i.subscribed) > 0 && len(i.open) > 0
+	return i.due() || len(i.subscribed) > 0 && i.open
 }
 
 func (i *interest) request(r *Request) {
 	names := newLabels(r.Names())
+	if r.Nonce() == i.nonce {
+		i.open = false
+	}
 	if i.delta {
 		i.requestDelta(r, names)
 	} else {
@@ -87,12 +90,8 @@ func (i *interest) request(r *Request) {
 // older response than the newest: such a one is stale (xDS protocol, "ACK/NACK and
 // versioning").
 func (i *interest) requestSotW(nonce string, names []label) {
-	if i.nonce != "" && nonce != "" {
-		delete(i.open, nonce)
-		if nonce != i.nonce {
-			return
-		}
-		clear(i.open)
+	if i.nonce != "" && nonce != "" && nonce != i.nonce {
+		return
 	}
 	if i.begun = i.begun || len(names) > 0; !i.begun {
 		names = []label{newLabel(wildcard)}
@@ -112,7 +111,6 @@ func (i *interest) requestSotW(nonce string, names []label) {
 // streams. Only the first request may bring versions, of what is not told anew then, and mean "*" by
 // naming nothing.
 func (i *interest) requestDelta(r *Request, names []label) {
-	delete(i.open, r.Nonce())
 	dropped := newLabels(r.Unsubscribed())
 	first := !i.begun
 	if i.begun = true; first && len(names) == 0 && len(dropped) == 0 {
@@ -197,8 +195,7 @@ func (i *interest) respond(nonce string) proto.Message {
 	if !owed {
 		return nil
 	}
-	i.open[nonce] = struct{}{}
-	i.nonce = nonce
+	i.nonce, i.open = nonce, true
 	if i.delta {
 		resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: i.typeURL, Nonce: nonce, RemovedResources: gone}
 		for _, it := range due {

@@ -181,18 +181,11 @@ func (p *TCPProxy) Close() {
 // listen takes connections from now on; the caller holds mu, once others know the proxy.
 func (p *TCPProxy) listen(l net.Listener) {
 	p.listener = l
-	p.wg.Go(func() { p.accept(l) })
-}
-
-// accept lives as long as its listener.
-func (p *TCPProxy) accept(l net.Listener) {
-	for {
-		client, err := l.Accept()
-		if err != nil {
-			return
+	p.wg.Go(func() {
+		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
+			p.add(client)
 		}
-		p.add(client)
-	}
+	})
 }
 
 // add starts the connection's goroutine.
