@@ -36,43 +36,27 @@
 // A server in memory runs inside a testing/synctest bubble with exact fake time, and
 // leaves no goroutine behind when it is closed.
 //
-// # The real server
+// # The other servers
 //
-// [NewManagementServer] runs the server and the snapshot cache of go-control-plane on loopback
-// TCP, with everything that this implementation does and does not do. A test can stop it hard
-// and start it again on the same port, with its snapshot or without.
+//   - [NewManagementServer] runs the server and the snapshot cache of go-control-plane, with everything
+//     that this implementation does and does not do. A test can kill it and start it again.
+//   - [NewCollectionServer] serves structured names, which go-control-plane's server does not: globs,
+//     list collections, redirects and aliases. It is a [Store] behind a scripted server, and a Store
+//     can be put behind any of them.
+//   - [NewRESTServer] is polled over HTTP with JSON.
 //
-// # The server of structured names
-//
-// It is a store behind the scripted server, whose options it has. A [Store] answers on the streams
-// of scripted servers by itself ([Store.Serve]), and [NewCollectionServer] runs one on loopback TCP.
-// It knows xdstp names, which go-control-plane's server does not: globs, list collections, redirects
-// and aliases, in both variants and for any number of clients. A test says what is served, and waits
-// for what the clients made of it:
+// A test says what a store serves, and waits for what the clients made of it:
 //
 //	srv.Set(testutil.Wrapped("xdstp://au/"+cluster+"/prod/a", "1", a))
 //	srv.Redirect("xdstp://au/"+cluster+"/prod/b", "xdstp://au/"+cluster+"/shared/b")
 //	srv.Settle(ctx)                            // all is sent and answered
 //	names := srv.Subscribed(typeURL)           // what they subscribe to
 //
-// # The polled server
+// # What is around a client
 //
-// [NewRESTServer] makes a management server that is polled over HTTP with JSON. It has its
-// own resources, answers at once or holds polls back, and tells what it was asked.
-// [RESTServer.Answer] has it answer anything else.
-//
-// # A bad network
-//
-// [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or
-// swallows what passes. [NewUnixProxy] does so on a Unix socket.
-//
-// # Files
-//
-// [EncodeFile], [PlaceFile], [BeginFile] and [ConfigMap] write the files of a file source as
-// programs and Kubernetes do: moved into place, in place and half done, swapped by a link.
-//
-// # Certificates
-//
-// [NewCA] makes an authority whose certificates may be of any validity, expired ones
-// included.
+//   - [NewTCPProxy] and [NewUnixProxy] stand between a client and a server on TCP, and cut, delay or
+//     swallow what passes.
+//   - [EncodeFile], [PlaceFile], [BeginFile] and [ConfigMap] write the files of a file source as programs
+//     and Kubernetes do: moved into place, in place and half done, swapped by a link.
+//   - [NewCA] makes certificates of any validity, expired ones included.
 package testutil

@@ -27,32 +27,29 @@ type proxyConn struct {
 // run forwards in both directions until both sides have ended, one has failed, or the
 // connection is to end, and closes both. One that was silent from its start goes nowhere.
 func (c *proxyConn) run(target string) {
-	var closing, forwarding sync.WaitGroup
-	defer closing.Wait()
-	defer c.end(nil)
-	closing.Go(func() { c.closeAtEnd(c.client) })
+	var forwarding, closing sync.WaitGroup
+	sides := []net.Conn{c.client}
 	if c.silent.Load() {
-		c.forward(nil, c.client)
-		return
-	}
-	server, err := new(net.Dialer).DialContext(c.ctx, "tcp", target)
-	if err != nil {
+		forwarding.Go(func() { c.forward(nil, c.client) })
+	} else if server, err := new(net.Dialer).DialContext(c.ctx, "tcp", target); err != nil {
 		c.end(errReset) // as near as a proxy comes to a refused connection
-		return
+	} else {
+		sides = append(sides, server)
+		forwarding.Go(func() { c.forward(server, c.client) })
+		forwarding.Go(func() { c.forward(c.client, server) })
 	}
-	closing.Go(func() { c.closeAtEnd(server) })
-	forwarding.Go(func() { c.forward(server, c.client) })
-	forwarding.Go(func() { c.forward(c.client, server) })
+	closing.Go(func() {
+		<-c.ctx.Done()
+		for _, side := range sides {
+			if context.Cause(c.ctx) == errReset {
+				resetAtClose(side)
+			}
+			side.Close()
+		}
+	})
 	forwarding.Wait()
-}
-
-// closeAtEnd closes one side when the connection is to end.
-func (c *proxyConn) closeAtEnd(side net.Conn) {
-	<-c.ctx.Done()
-	if context.Cause(c.ctx) == errReset {
-		resetAtClose(side)
-	}
-	side.Close()
+	c.end(nil)
+	closing.Wait()
 }
 
 // piece is some of what one side said, or without bytes its end.
