@@ -85,11 +85,7 @@ func (s *Server) dial(ctx context.Context) (net.Conn, error) {
 
 // accept takes connections until the listener is closed.
 func (s *Server) accept() {
-	for {
-		conn, err := s.lis.Accept()
-		if err != nil {
-			return
-		}
+	for conn, err := s.lis.Accept(); err == nil; conn, err = s.lis.Accept() {
 		c := &serverConn{conn, s}
 		s.mu.Lock()
 		s.conns[c] = struct{}{}

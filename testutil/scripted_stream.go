@@ -70,11 +70,8 @@ func (s *Server) newStream(gs grpc.ServerStream) *Stream {
 // and, after the last request, [ErrStreamOver].
 func (st *Stream) Next(ctx context.Context) (*Request, error) {
 	r, err := st.requests.next(ctx, st.ctx)
-	if err != nil && st.isOver() {
-		err = st.overError()
-	}
 	if err != nil {
-		return nil, fmt.Errorf("stream %d: next request: %w", st.ID, err)
+		return nil, st.fault("next request", err)
 	}
 	return r, nil
 }
@@ -103,13 +100,22 @@ func (st *Stream) send(b []byte) error {
 		defer func() { st.sending <- struct{}{} }()
 	case <-st.Done():
 	}
-	if st.isOver() {
-		return fmt.Errorf("stream %d: send: %w", st.ID, st.overError())
+	err := st.ctx.Err()
+	if err == nil {
+		err = st.grpc.SendMsg(b)
 	}
-	if err := st.grpc.SendMsg(b); err != nil {
-		return fmt.Errorf("stream %d: send: %w", st.ID, err)
+	if err != nil {
+		return st.fault("send", err)
 	}
 	return nil
+}
+
+// fault is the error of what was done on the stream: that it is over, if so.
+func (st *Stream) fault(doing string, err error) error {
+	if st.ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx))
+	}
+	return fmt.Errorf("stream %d: %s: %w", st.ID, doing, err)
 }
 
 // End ends the stream, after what was sent before. Nil ends it with status OK, which is
@@ -148,12 +154,6 @@ func (st *Stream) ResumeReading() {
 	st.resumed.happened()
 }
 
-func (st *Stream) isOver() bool { return st.ctx.Err() != nil }
-
-func (st *Stream) overError() error {
-	return fmt.Errorf("%w: %w", ErrStreamOver, context.Cause(st.ctx))
-}
-
 // read takes requests until the stream is over.
 func (st *Stream) read() {
 	for st.pass() {
@@ -179,5 +179,5 @@ func (st *Stream) read() {
 // pass waits while reading is stopped, and says whether the stream goes on.
 func (st *Stream) pass() bool {
 	err := st.resumed.await(st.ctx, context.Background(), func() bool { return !st.stopped.Load() })
-	return err == nil && !st.isOver()
+	return err == nil && st.ctx.Err() == nil
 }

@@ -125,24 +125,15 @@ func (s *Store) shelf(typeURL string) *shelf {
 }
 
 func (e ListEntry) proto() (*xdscorev3.CollectionEntry, error) {
-	m := new(xdscorev3.CollectionEntry)
 	switch {
-	case e.Locator != "" && e.Resource == nil:
-		l, err := locatorOf(e.Locator)
-		if err != nil {
-			return nil, err
-		}
-		m.ResourceSpecifier = &xdscorev3.CollectionEntry_Locator{Locator: l}
-	case e.Locator == "" && e.Resource != nil:
-		m.ResourceSpecifier = &xdscorev3.CollectionEntry_InlineEntry_{
-			InlineEntry: &xdscorev3.CollectionEntry_InlineEntry{
-				Name: e.Name, Version: e.Version, Resource: toAny(e.Resource),
-			},
-		}
-	default:
-		return nil, fmt.Errorf("%w: the entry is neither a locator nor inline", ErrBadResource)
+	case (e.Locator == "") == (e.Resource == nil):
+		return nil, fmt.Errorf("%w: want a locator or an inline resource", ErrBadResource)
+	case e.Resource != nil:
+		inline := &xdscorev3.CollectionEntry_InlineEntry{Name: e.Name, Version: e.Version, Resource: toAny(e.Resource)}
+		return &xdscorev3.CollectionEntry{ResourceSpecifier: &xdscorev3.CollectionEntry_InlineEntry_{InlineEntry: inline}}, nil
 	}
-	return m, nil
+	l, err := locatorOf(e.Locator)
+	return &xdscorev3.CollectionEntry{ResourceSpecifier: &xdscorev3.CollectionEntry_Locator{Locator: l}}, err
 }
 
 func locatorOf(url string) (*xdscorev3.ResourceLocator, error) {
