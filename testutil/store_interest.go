@@ -26,13 +26,6 @@ type interest struct {
 	open       bool                // that one is not answered yet
 }
 
-func newInterest(typeURL string, h *shelf, delta bool) *interest {
-	return &interest{
-		typeURL: typeURL, shelf: h, delta: delta, subscribed: make(map[string]label),
-		known: make(map[string]*item), anew: make(map[string]struct{}),
-	}
-}
-
 // hasAny says whether a map has any of the keys.
 func hasAny[V any](m map[string]V, keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {

@@ -79,7 +79,10 @@ func (x *session) interestOf(r *Request) (*interest, error) {
 	if i := x.interestIn(url); i != nil {
 		return i, nil
 	}
-	i := newInterest(url, x.store.shelf(url), x.stream.Delta)
+	i := &interest{
+		typeURL: url, shelf: x.store.shelf(url), delta: x.stream.Delta,
+		subscribed: make(map[string]label), known: make(map[string]*item), anew: make(map[string]struct{}),
+	}
 	x.interests = append(x.interests, i)
 	return i, nil
 }
