@@ -118,13 +118,8 @@ func payload(name, value string, swapped bool) []byte {
 type item struct {
 	wrapped, bodiless, broken, swapped bool
 
-	typ, name, inner, value string
-	version                 string
-	alias, metadata         string
-	noCache                 bool
-	variant                 *discoveryv3.ResourceName // nil without constraints
-	hasTTL                  bool
-	ttl                     time.Duration
+	typ, inner, value string
+	around            *discoveryv3.Resource // without the payload
 }
 
 func parseItem(word string) item {
@@ -132,7 +127,8 @@ func parseItem(word string) item {
 	it := parseNamed(word)
 	if varies {
 		it.wrapped = true
-		it.variant = &discoveryv3.ResourceName{Name: it.name, DynamicParameterConstraints: constraints}
+		it.around.ResourceName = &discoveryv3.ResourceName{Name: it.around.Name, DynamicParameterConstraints: constraints}
+		it.around.Name = ""
 	}
 	return it
 }
@@ -144,18 +140,30 @@ func parseNamed(word string) item {
 		return parsePlain(word)
 	}
 	it := parsePlain(before + after)
-	it.name, it.inner = name, name
+	it.around.Name, it.inner = name, name
 	return it
 }
 
 func parsePlain(word string) item {
-	var it item
-	word, it.metadata, _ = strings.Cut(strings.TrimSuffix(word, "]"), "[")
-	word, it.noCache = strings.CutSuffix(word, "$")
-	word, it.alias, _ = strings.Cut(word, "&")
-	word, ttl, hasTTL := strings.Cut(word, "^")
-	if it.hasTTL = hasTTL; hasTTL {
-		it.ttl, _ = time.ParseDuration(ttl)
+	r := new(discoveryv3.Resource)
+	it := item{around: r}
+	word, metadata, ok := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+	if ok {
+		text := map[string]*structpb.Value{"text": structpb.NewStringValue(metadata)}
+		r.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"script": {Fields: text}}}
+	}
+	word, noCache := strings.CutSuffix(word, "$")
+	if noCache {
+		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
+	}
+	word, alias, ok := strings.Cut(word, "&")
+	if ok {
+		r.Aliases = []string{alias}
+	}
+	word, ttl, ok := strings.Cut(word, "^")
+	if ok {
+		d, _ := time.ParseDuration(ttl)
+		r.Ttl = durationpb.New(d)
 	}
 	word, it.swapped = strings.CutSuffix(word, "%")
 	word, it.wrapped = strings.CutPrefix(word, "w:")
@@ -166,16 +174,16 @@ func parsePlain(word string) item {
 	word, it.bodiless = strings.CutSuffix(word, "~")
 	name, value, _ := strings.Cut(word, "=")
 	name, version, versioned := strings.Cut(name, "@")
-	it.value, it.version = value, value
+	it.value, r.Version = value, value
 	if versioned {
-		it.version = version
+		r.Version = version
 	}
-	it.name, it.inner = name, name
+	r.Name, it.inner = name, name
 	if outer, inner, ok := strings.Cut(name, "/"); ok && it.wrapped {
-		it.name, it.inner = outer, inner
+		r.Name, it.inner = outer, inner
 	}
 	if name == "?" {
-		it.name, it.inner = "", ""
+		r.Name, it.inner = "", ""
 	}
 	return it
 }
@@ -192,27 +200,10 @@ func (it item) any(typ string) *anypb.Any {
 }
 
 func (it item) resource(typ string) *discoveryv3.Resource {
-	r := &discoveryv3.Resource{Name: it.name, Version: it.version}
 	if !it.bodiless {
-		r.Resource = it.any(typ)
+		it.around.Resource = it.any(typ)
 	}
-	if it.variant != nil {
-		r.Name, r.ResourceName = "", it.variant
-	}
-	if it.alias != "" {
-		r.Aliases = []string{it.alias}
-	}
-	if it.hasTTL {
-		r.Ttl = durationpb.New(it.ttl)
-	}
-	if it.noCache {
-		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
-	}
-	if it.metadata != "" {
-		text := map[string]*structpb.Value{"text": structpb.NewStringValue(it.metadata)}
-		r.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"script": {Fields: text}}}
-	}
-	return r
+	return it.around
 }
 
 // Attributes writes what stands beside a resource's value.
