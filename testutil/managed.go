@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -54,16 +55,13 @@ func (anyNode) ID(*corev3.Node) string { return NodeKey }
 // NewManagementServer starts a server without a snapshot; until there is one, requests
 // stay unanswered. It must be stopped.
 func NewManagementServer(cfg ManagementConfig) (*ManagementServer, error) {
-	if cfg.Addr == "" {
-		cfg.Addr = "127.0.0.1:0"
-	}
 	m := &ManagementServer{config: cfg, cache: cache.NewSnapshotCache(cfg.ADS, anyNode{}, nil)}
 	opts := []grpc.ServerOption{grpc.ChainStreamInterceptor(m.intercept)}
 	if cfg.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
 	}
 	serve := func(s *Server) { s.handler = serveCache(s.ctx, m.cache, cfg.Ordered) }
-	if err := m.listen(cfg.Addr, serve, GRPCOptions(append(opts, cfg.GRPC...)...)); err != nil {
+	if err := m.listen(cmp.Or(cfg.Addr, "127.0.0.1:0"), serve, GRPCOptions(append(opts, cfg.GRPC...)...)); err != nil {
 		return nil, fmt.Errorf("management server: %w", err)
 	}
 	return m, nil

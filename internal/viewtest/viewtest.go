@@ -39,12 +39,7 @@ func Patience(t testing.TB) context.Context {
 // Management starts a real management server.
 func Management(t testing.TB, opts ...grpc.ServerOption) *testutil.ManagementServer {
 	t.Helper()
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Stop)
-	return m
+	return testutil.StartManagementServer(t, testutil.ManagementConfig{GRPC: opts})
 }
 
 // Complete starts a real management server that in delta says at once what it does not have. It is for tests that
@@ -55,11 +50,7 @@ func Complete(t testing.TB) *testutil.ManagementServer {
 	saying := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		return next(srv, &answers{ServerStream: s, server: m})
 	}
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: []grpc.ServerOption{grpc.ChainStreamInterceptor(saying)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Stop)
+	m = Management(t, grpc.ChainStreamInterceptor(saying))
 	return m
 }
 
@@ -87,14 +78,6 @@ func Client(t testing.TB, m *testutil.ManagementServer) *client.Client {
 	return c
 }
 
-// ADS is the config source "ads".
-func ADS() *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-	}
-}
-
 func pack(t testing.TB, m proto.Message) *anypb.Any {
 	t.Helper()
 	packed, err := anypb.New(m)
@@ -117,7 +100,7 @@ func Listener(t testing.TB, domains string, routes ...string) []proto.Message {
 		t.Fatal(err)
 	}
 	manager := pack(t, &hcmv3.HttpConnectionManager{StatPrefix: "s", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{
-		Rds: &hcmv3.Rds{ConfigSource: ADS(), RouteConfigName: rc.Name},
+		Rds: &hcmv3.Rds{ConfigSource: testutil.ADS(), RouteConfigName: rc.Name},
 	}})
 	return []proto.Message{&listenerv3.Listener{Name: "listener", ApiListener: &listenerv3.ApiListener{ApiListener: manager}}, rc}
 }
@@ -138,7 +121,7 @@ func Managed(t testing.TB, all []proto.Message, change func(*hcmv3.HttpConnectio
 func Cluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS()},
+		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: testutil.ADS()},
 	}
 }
 
