@@ -31,7 +31,7 @@ type Stream struct {
 	server   *Server
 	grpc     grpc.ServerStream
 	requests feed[*Request]
-	sending  chan struct{} // holds one token while nobody sends
+	sending  chan struct{} // has room while nobody sends
 
 	ctx context.Context         // done when the stream is over
 	end context.CancelCauseFunc // with errEnded for nil
@@ -55,7 +55,6 @@ func (s *Server) newStream(gs grpc.ServerStream) *Stream {
 		sending:  make(chan struct{}, 1),
 	}
 	st.ctx, st.end = context.WithCancelCause(gs.Context())
-	st.sending <- struct{}{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened++
@@ -96,8 +95,8 @@ func (st *Stream) SendBytes(b []byte) error { return st.send(bytes.Clone(b)) }
 
 func (st *Stream) send(b []byte) error {
 	select {
-	case <-st.sending:
-		defer func() { st.sending <- struct{}{} }()
+	case st.sending <- struct{}{}:
+		defer func() { <-st.sending }()
 	case <-st.Done():
 	}
 	err := st.ctx.Err()

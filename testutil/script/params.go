@@ -43,13 +43,13 @@ func cutConstraints(word string) (rest string, c *discoveryv3.DynamicParameterCo
 		return word, nil, false
 	}
 	if list != "" {
-		c = Constraints(list)
+		c = constraints(list)
 	}
 	return rest, c, true
 }
 
-// Constraints are what stands in the braces of an item; see [Response].
-func Constraints(list string) *discoveryv3.DynamicParameterConstraints {
+// constraints are what stands in the braces of an item.
+func constraints(list string) *discoveryv3.DynamicParameterConstraints {
 	all := &discoveryv3.DynamicParameterConstraints_ConstraintList{}
 	for text := range strings.SplitSeq(list, ",") {
 		all.Constraints = append(all.Constraints, constraint(text))
