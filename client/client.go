@@ -55,8 +55,8 @@ var (
 type Client struct {
 	config   Config
 	boot     *bootstrap.Config
-	node     string // id, for errors
-	ownBytes []byte // the node, encoded, but for Config.Node and SetNodeParameters
+	madeID   atomic.Pointer[string] // of the newest node that makeNode made
+	ownBytes []byte                 // the node, encoded, but for Config.Node and SetNodeParameters
 	engine   *engine.Engine
 	sources  *sources.Sources
 	layouts  listing.Layouts
@@ -97,7 +97,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		config: config.withDefaults(), boot: boot, node: boot.Node.GetId(), nodeParams: params,
+		config: config.withDefaults(), boot: boot, nodeParams: params,
 		ended: make(chan struct{}), done: make(chan struct{}),
 		kinds: kinds{types: map[string]*machine.Type{}}, files: badFiles{all: map[[2]string]transport.FileReport{}},
 	}

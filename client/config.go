@@ -76,7 +76,8 @@ type Config struct {
 	// client would send, without the changes of [Client.SetNodeParameters], which the client
 	// adds afterwards. If it panics or ends its goroutine (runtime.Goexit), or the node cannot be
 	// encoded, the stream has the bootstrap's node. It must not block for long, nor call [Client.Close]: the stream waits
-	// for it, and Close for the stream.
+	// for it, and Close for the stream. Store keeps apart what nodes of other IDs were given, so the ID should be the same
+	// each time; the client also asks for it where Store needs it before the first stream.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node with every request; otherwise the client sends it with a
 	// stream's first request only (xDS protocol, "Basic Protocol Overview"), unless the
@@ -152,8 +153,9 @@ type Config struct {
 	// speaks of it. The client claims no stale version to a server. It saves within some two
 	// seconds, and on [Client.Close]. Resources of files are not kept.
 	//
-	// The client never keeps a Secret, nor a resource that holds an inline key or another credential,
-	// or an Any that the program does not link, since it cannot look into that.
+	// The client never keeps a Secret, nor a resource that holds an inline key or another credential
+	// that the protos mark, or an Any that the program does not link, since it cannot look into that. It does
+	// keep headers that routes add and URLs, which may hold tokens and passwords.
 	Store Store
 	// StoreTypes are the URLs of further types that Store may keep, beside Listener,
 	// RouteConfiguration, ScopedRouteConfiguration, VirtualHost, Cluster, ClusterLoadAssignment,

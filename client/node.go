@@ -68,21 +68,31 @@ func completed(n *corev3.Node) *corev3.Node {
 
 // makeNode makes the node of a stream. If the program does not return one that can be encoded, it is the client's.
 func (c *Client) makeNode() []byte {
-	made := c.ownBytes
+	made, id := c.ownBytes, c.boot.Node.GetId()
 	if c.config.Node == nil {
 		return made
 	}
+	defer func() { c.madeID.Store(&id) }()
 	const andSo = "; the stream has the node of the bootstrap"
 	engine.Apart(func() {
 		// NODE-3: the program may change all of it.
-		b, err := encodeNode(c.config.Node(decodeNode(c.ownBytes)))
+		n := c.config.Node(decodeNode(c.ownBytes))
+		b, err := encodeNode(n)
 		if err != nil {
 			c.engine.Complain("the node of Config.Node cannot be encoded"+andSo, "", "", err.Error())
 			return
 		}
-		made = b
+		made, id = b, n.GetId()
 	}, func(p any) { c.left("Config.Node", andSo, p) })
 	return made
+}
+
+// nodeID is the ID of the node that the client sent on its newest stream; before the first stream that of the bootstrap.
+func (c *Client) nodeID() string {
+	if id := c.madeID.Load(); id != nil {
+		return *id
+	}
+	return c.boot.Node.GetId()
 }
 
 func encodeNode(n *corev3.Node) ([]byte, error) {

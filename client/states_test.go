@@ -2,8 +2,10 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,20 +134,26 @@ func TestStatesOfScopes(t *testing.T) {
 	})
 }
 
-// The node is the one that was sent last, with later parameters.
+// The node is the one that was sent last, with later parameters; errors tell its ID.
+//
+// spec: ERR-11
 func TestNodeOfClient(t *testing.T) {
 	calls := 0
 	inBubble(t, func(t *testing.T, r *rig) {
 		if n := r.c.Node(); n.GetId() != "node-1" || n.GetUserAgentName() != "xdswatch" {
 			t.Errorf("before the first stream it is %v", n)
 		}
-		r.watch("a")
+		_, rec := r.watch("a")
 		st := r.accept()
 		same(t, "node", r.c.Node().GetId(), "call-1")
 		must(t, r.c.SetNodeParameters(cds.Type.TypeURL(), map[string]string{"k": "v"}))
 		synctest.Wait()
 		same(t, "parameter", r.c.Node().GetDynamicParameters()[cds.Type.TypeURL()].GetParams()["k"], "v")
 		st.End(nil)
+		synctest.Wait()
+		if re, ok := errors.AsType[*client.ResourceError](rec.last().Err); !ok || re.NodeID != "call-1" || !strings.Contains(re.Error(), "call-1") {
+			t.Errorf("the error is %v, want one for the node that was sent", rec.last().Err)
+		}
 		r.accept()
 		same(t, "node", r.c.Node().GetId(), "call-2")
 	}, func(c *client.Config) {

@@ -101,8 +101,11 @@ type storeHost struct{ *Client }
 // Section implements [keeper.Host].
 func (c storeHost) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
 	place := c.sources.Source(source).Place
+	if c.madeID.Load() == nil {
+		c.makeNode() // no stream has asked for it, maybe since no server can be reached
+	}
 	at := StoreSection{
-		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.node,
+		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.nodeID(),
 		Parameters: encodeParams(c.paramsOf(place.Key)),
 	}
 	switch {

@@ -120,7 +120,10 @@ func TestStoreOfOthers(t *testing.T) {
 		})
 		srv.SetRefuse(true)
 		for what, change := range map[string]func(*client.Config){
-			"another node":   func(c *client.Config) { c.Bootstrap.Node = &corev3.Node{Id: "node-2"} },
+			"another node": func(c *client.Config) { c.Bootstrap.Node = &corev3.Node{Id: "node-2"} },
+			"another node of Config.Node": func(c *client.Config) {
+				c.Node = func(n *corev3.Node) *corev3.Node { n.Id = "node-2"; return n }
+			},
 			"another server": func(c *client.Config) { c.Bootstrap.Servers[0].URI = "passthrough:///elsewhere" },
 		} {
 			run(t, srv, dir, func(r *rig) {
@@ -130,12 +133,21 @@ func TestStoreOfOthers(t *testing.T) {
 				same(t, what, stale(rec.all())[0], "failed a connection")
 			}, change)
 		}
-		run(t, srv, dir, func(r *rig) {
-			_, rec := r.watch("a")
-			time.Sleep(5 * time.Second)
-			synctest.Wait()
-			same(t, "the same", stale(rec.all())[0], "updated a 1 stale")
-		})
+		for what, change := range map[string]func(*client.Config){
+			"the same": func(*client.Config) {},
+			"the same node of Config.Node": func(c *client.Config) {
+				id := c.Bootstrap.Node.GetId()
+				c.Bootstrap.Node = &corev3.Node{}
+				c.Node = func(n *corev3.Node) *corev3.Node { n.Id = id; return n }
+			},
+		} {
+			run(t, srv, dir, func(r *rig) {
+				_, rec := r.watch("a")
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				same(t, what, stale(rec.all())[0], "updated a 1 stale")
+			}, change)
+		}
 	})
 }
 
