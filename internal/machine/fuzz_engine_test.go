@@ -210,7 +210,7 @@ func (w *world) prompt() {
 			return
 		}
 	}
-	w.fail("there is no end to it")
+	w.must(false, "there is no end to it")
 }
 
 // pass lets time go by as an engine would: the machine runs whenever it wants to.

@@ -24,7 +24,7 @@ type simType struct {
 	since      map[string]time.Time // when each name was subscribed first, on this incarnation or one that the client ended
 	known      map[string]int       // revisions that the client has, by name; -1 if it has to be sent what there is
 	due        bool                 // a request asks for an answer
-	newest     string               // nonce
+	newest     string               // nonce, which each request repeats; SotW
 	accepted   string               // version; SotW
 	owed       []*simResponse       // that are not answered
 }
@@ -63,14 +63,9 @@ func (w *world) request(send Send) {
 	}
 	w.say("-> %v", r)
 	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == r.TypeURL() })
-	switch must := !s.began || w.server.NodeAlways; {
-	case r.Err != nil:
-		w.fail("the request does not parse: %v", r.Err)
-	case must != (r.Node() != nil):
-		w.fail("NODE-1: a request with the node %v", r.Node())
-	case i < 0 || s.url != "" && s.url != r.TypeURL():
-		w.fail("a request of type %s", r.TypeURL())
-	}
+	w.must(r.Err == nil, "the request does not parse: %v", r.Err)
+	w.must((r.Node() != nil) == (!s.began || w.server.NodeAlways), "NODE-1: a request with the node %v", r.Node())
+	w.must(i >= 0 && (s.url == "" || s.url == r.TypeURL()), "a request of type %s", r.TypeURL())
 	sub := s.of(w.types[i])
 	w.must(s.working == nil || s.working.ref != s.ref || s.working.sub != sub, "ACK-9: a request between a response and its answer: %v", r)
 	w.answered(s, sub, r)
@@ -80,18 +75,11 @@ func (w *world) request(send Send) {
 
 // answered has a server take what a request says of its responses.
 func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
-	nonce, detail := r.Nonce(), r.ErrorDetail()
-	next := 0
+	nonce, detail, next := r.Nonce(), r.ErrorDetail(), 0
 	if !w.server.Delta {
 		next = max(0, len(sub.owed)-1) // S-17: the newest is answered for all
 	}
-	answers := len(sub.owed) > 0 && nonce == sub.owed[next].nonce
-	switch {
-	case w.server.Delta && nonce != "" && !answers:
-		w.fail("ACK-1: an answer to %q, which is not the next that is owed", nonce)
-	case !w.server.Delta && nonce != sub.newest:
-		w.fail("ACK-8: nonce %q, the newest is %q", nonce, sub.newest)
-	case answers:
+	if len(sub.owed) > 0 && nonce == sub.owed[next].nonce {
 		for _, older := range sub.owed[:next] {
 			if sub.again(); older.version == r.Version() {
 				sub.accepted = older.version
@@ -99,10 +87,10 @@ func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
 		}
 		w.verdict(s, sub, sub.owed[next], detail)
 		sub.owed = sub.owed[next+1:]
-	case detail != nil:
-		w.fail("ACK-5: an error that answers nothing: %v", detail)
-	case sub.begun && len(r.Names())+len(r.Unsubscribed()) == 0 && w.server.Delta:
-		w.fail("DELTA-5: a request that says nothing")
+	} else {
+		w.must(nonce == sub.newest, "ACK-1, ACK-8: nonce %q is not the next that is owed, nor the newest, %q", nonce, sub.newest)
+		w.must(detail == nil, "ACK-5: an error that answers nothing: %v", detail)
+		w.must(!w.server.Delta || !sub.begun || len(r.Names())+len(r.Unsubscribed()) > 0, "DELTA-5: a request that says nothing")
 	}
 	resumes := w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.Version(), fmt.Sprintf("s%d.", s.server.index))
 	w.must(r.Version() == sub.accepted || resumes, "SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
@@ -117,14 +105,10 @@ func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *stat
 	if detail == nil {
 		sub.accepted = r.version
 	}
-	switch {
-	case detail == nil && counts && slices.ContainsFunc(r.invalid, watched):
-		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
-	case detail == nil && r.refused:
-		w.untrue("CFG-5: a response that a guard refuses is acknowledged")
-	case detail != nil && !r.refused && len(r.invalid) == 0:
-		w.untrue("ACK-2: a response that is good is refused: %v", detail)
-	case r.refused || detail != nil && r.twice:
+	w.honest(detail != nil || !counts || !slices.ContainsFunc(r.invalid, watched), "ACK-4: a response with invalid %q is acknowledged", r.invalid)
+	w.honest(detail != nil || !r.refused, "CFG-5: a response that a guard refuses is acknowledged")
+	w.honest(detail == nil || r.refused || len(r.invalid) > 0, "ACK-2: a response that is good is refused: %v", detail)
+	if r.refused || detail != nil && r.twice {
 		sub.again()
 	}
 }
@@ -152,31 +136,24 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		sub.add(w.now, name)
 	}
 	for _, name := range remove {
-		switch _, sent := sub.known[name]; {
-		case slices.Contains(add, name):
-			w.fail("%q is subscribed and unsubscribed by one request", name)
-		case !sub.subscribed[name] && !sent: // what was sent unasked may be
-			w.untrue("%q is unsubscribed, which was not subscribed", name)
-		}
+		_, sent := sub.known[name]
+		w.must(!slices.Contains(add, name), "%q is subscribed and unsubscribed by one request", name)
+		w.honest(sub.subscribed[name] || sent, "%q is unsubscribed, which was not subscribed", name) // nor sent unasked
 		delete(sub.subscribed, name)
 		sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 	}
 	maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool {
 		return !sub.subscribes(name) && (!w.server.Delta || slices.Contains(remove, name))
 	})
-	switch versions := r.Delta.GetInitialResourceVersions(); {
-	case sub.begun && len(versions) > 0:
-		w.fail("DELTA-2: initial versions in a later request")
-	case w.server.Delta:
-		for name, version := range versions {
-			if st.gave(name, version) == 0 {
-				w.untrue("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
-			}
-			if sub.known[name] = -1; st.has(name).version == version {
-				sub.known[name] = st.has(name).revision
-			}
+	versions := r.Delta.GetInitialResourceVersions()
+	w.must(!sub.begun || len(versions) == 0, "DELTA-2: initial versions in a later request")
+	for name, version := range versions {
+		w.honest(st.gave(name, version) > 0, "ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
+		if sub.known[name] = -1; st.has(name).version == version {
+			sub.known[name] = st.has(name).revision
 		}
-	case sub.newest == "": // the server compares versions, as long as it has sent none, and is silent where its own is equal
+	}
+	if !w.server.Delta && sub.newest == "" { // the server compares versions, as long as it has sent none, and is silent where its own is equal
 		clear(sub.known)
 		if sub.due = w.server.FullState || w.server.Polled || r.Version() != s.server.version(len(st)); !sub.due {
 			for _, name := range w.all {

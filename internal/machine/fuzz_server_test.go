@@ -149,8 +149,7 @@ func (w *world) respond(s *simStream) {
 		t := w.types[(n+i)%3]
 		switch sub := s.of(t); {
 		case !sub.begun && i == 0 && w.one(16) && (s.url == "" || s.url == t.URL): // nobody asked for it
-			sub.newest = "unasked"
-			w.send(s, &simResponse{ref: s.ref}, &wire.Response{TypeURL: t.URL, Nonce: sub.newest})
+			w.send(s, &simResponse{ref: s.ref, sub: sub}, &wire.Response{TypeURL: t.URL, Nonce: "unasked"})
 			return
 		case sub.begun && t == w.hated:
 			w.end(s)
@@ -229,7 +228,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 		again := resp.Resources[0]
 		resp.Resources, r.invalid, r.twice = append(resp.Resources, again), append(r.invalid, decodeName(again.Payload)), true
 	}
-	sub.due, sub.newest, sub.owed = false, r.nonce, append(sub.owed, r)
+	sub.due, sub.owed = false, append(sub.owed, r)
 	w.send(s, r, resp)
 }
 
@@ -239,7 +238,9 @@ func (w *world) send(s *simStream, r *simResponse, resp *wire.Response) {
 	if w.evil {
 		w.garble(resp)
 	}
-	s.reading, s.working = false, r
+	if s.reading, s.working = false, r; !w.server.Delta {
+		r.sub.newest = resp.Nonce
+	}
 	w.push(Received{s.ref, resp})
 }
 

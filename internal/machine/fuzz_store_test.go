@@ -55,9 +55,8 @@ func (w *world) keep(k Keep) {
 			delete(w.store, shelf{k.Source, k.TypeURL, c.Name})
 			continue
 		}
-		if !c.Complete && (w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) == 0 || isBad(value)) {
-			w.untrue("LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
-		}
+		given := !isBad(value) && w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) > 0
+		w.honest(c.Complete || given, "LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
 		w.put(k.Source, k.TypeURL, c)
 	}
 }
@@ -83,12 +82,12 @@ func (w *world) keptWrongly(sw *simWatch, name string) string {
 	if !sw.Type.Stored || structured(name) && w.collections[sw.Type.URL+star] {
 		return "" // the store has it for the wildcard's source as well
 	}
-	k, stored := sw.of(name), w.store[shelf{int(sw.Source), sw.Type.URL, name}]
-	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout
+	k, stored := sw.told[name], w.store[shelf{int(sw.Source), sw.Type.URL, name}]
+	gone := k.Kind == NoticeDoesNotExist && k.Reason != ReasonTimeout
 	switch value := decodeValue(stored.Raw); {
-	case k.held() && !k.stale && value != k.value:
+	case k.held() && !k.Stale && value != k.value():
 		return fmt.Sprintf("LKG-1: %s: %+v is held, and %q is kept", name, k, value)
-	case value != "" && (gone || k.kind == 0 && sw.synced()):
+	case value != "" && (gone || k.Kind == 0 && sw.synced()):
 		return fmt.Sprintf("LKG-5: %s: %+v is told, and %q is kept", name, k, value)
 	}
 	return ""

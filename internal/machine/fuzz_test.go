@@ -126,7 +126,7 @@ func (w *world) start() {
 }
 
 func (w *world) begin(watch *Watch) *simWatch {
-	sw := &simWatch{Watch: watch, began: w.now, told: map[string]*told{}}
+	sw := &simWatch{Watch: watch, began: w.now, told: map[string]told{}}
 	watch.Owner = sw
 	w.watches = append(w.watches, sw)
 	w.say("start %s explicit %v", sw.label(), watch.Explicit)
@@ -209,5 +209,5 @@ func (w *world) serve() {
 			return
 		}
 	}
-	w.fail("servers never come to an end")
+	w.must(false, "servers never come to an end")
 }

@@ -148,26 +148,20 @@ func (w *world) say(format string, args ...any) {
 	w.log = append(w.log, func() string { return now.Format("04:05.000 ") + fmt.Sprintf(format, args...) })
 }
 
-func (w *world) fail(format string, args ...any) {
+// must fails the run, and says what happened before, unless something holds.
+func (w *world) must(holds bool, format string, args ...any) {
 	w.Helper()
+	if holds {
+		return
+	}
 	for _, l := range w.log[max(0, len(w.log)-400):] {
 		w.Log(l())
 	}
 	w.Fatalf(format, args...)
 }
 
-// must fails unless something holds.
-func (w *world) must(holds bool, format string, args ...any) {
+// honest is must for what agrees with the servers. Those of an evil world contradict themselves.
+func (w *world) honest(holds bool, format string, args ...any) {
 	w.Helper()
-	if !holds {
-		w.fail(format, args...)
-	}
-}
-
-// untrue is fail for what contradicts the servers. Those of an evil world do so themselves.
-func (w *world) untrue(format string, args ...any) {
-	w.Helper()
-	if !w.evil {
-		w.fail(format, args...)
-	}
+	w.must(holds || w.evil, format, args...)
 }

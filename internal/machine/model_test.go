@@ -6,48 +6,41 @@ import (
 	"time"
 )
 
-// simWatch is a watch, and what it was told.
+// simWatch is a watch, and what it was told last of each name.
 type simWatch struct {
 	*Watch
 	began time.Time
 	over  bool
-	told  map[string]*told
+	told  map[string]told
 }
 
 func (sw *simWatch) label() string { return sw.Type.URL[20:] + "/" + sw.Name }
 
 func (sw *simWatch) covers(name string) bool { return name == sw.Name || encloses(sw.Name, name) }
 
-// of is what the watch was told of a name.
-func (sw *simWatch) of(name string) *told {
-	k := sw.told[name]
-	if k == nil {
-		k = &told{}
-		sw.told[name] = k
-	}
-	return k
-}
-
 // synced says that a server has told the first state of a collection.
 func (sw *simWatch) synced() bool {
-	all := sw.of(sw.Name)
-	return all.kind == NoticeSynced && !all.stale
+	all := sw.told[sw.Name]
+	return all.Kind == NoticeSynced && !all.Stale
 }
 
-// told is what a watch was told last of a name. The zero value is nothing.
+// told is what a watch was told last of a name, and the trouble since. The zero value is nothing.
 type told struct {
-	kind    NoticeKind
-	value   string
-	stale   bool // it is the store's word
-	reason  Reason
+	News
 	ambient *Fault
 }
 
-func (k *told) held() bool  { return k.kind == NoticeUpdated }
-func (k *told) knows() bool { return k.kind == NoticeFailed || k.ambient != nil } // of trouble
+func (k told) held() bool  { return k.Kind == NoticeUpdated }
+func (k told) knows() bool { return k.Kind == NoticeFailed || k.ambient != nil } // of trouble
 
 // answered says that trouble or an absence was told, which is an answer if there is no value.
-func (k *told) answered() bool { return k.knows() || k.kind == NoticeDoesNotExist }
+func (k told) answered() bool { return k.knows() || k.Kind == NoticeDoesNotExist }
+
+// value is what is held; "" for nothing.
+func (k told) value() string {
+	value, _ := k.Value.(string)
+	return value
+}
 
 // tell has watches hear a notice, which has to be possible.
 func (w *world) tell(n Notice) {
@@ -57,90 +50,75 @@ func (w *world) tell(n Notice) {
 	if n.Held {
 		n.Value = decodeValue(n.Raw)
 	}
-	heard := map[*simWatch]bool{}
-	for _, watch := range slices.Concat(n.To, n.All) {
+	for i, watch := range slices.Concat(n.To, n.All) {
 		sw := watch.Owner.(*simWatch)
-		k := sw.of(n.Name)
+		k := sw.told[n.Name]
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
-		switch {
-		case heard[sw]:
-			w.fail("a notice is told twice to %s: %+v", sw.label(), n)
-		case sw.over:
-			w.fail("%s is over: %+v", sw.label(), n)
-		case sw.Type.URL != n.TypeURL || sw.Name != star && !sw.covers(n.Name):
-			w.fail("a notice is told to %s: %+v", sw.label(), n)
+		w.must(!slices.Contains(slices.Concat(n.To, n.All)[:i], watch), "a notice is told twice to %s: %+v", sw.label(), n)
+		w.must(!sw.over, "%s is over: %+v", sw.label(), n)
+		w.must(sw.Type.URL == n.TypeURL && (sw.Name == star || sw.covers(n.Name)), "a notice is told to %s: %+v", sw.label(), n)
+		w.checkTold(sw, k, told{News: n.News})
+		if n.Kind == NoticeAmbient {
+			k.ambient = n.Fault
+		} else {
+			k = told{News: n.News}
 		}
-		heard[sw] = true
-		if why := w.impossible(sw, k, n); why != "" {
-			w.untrue("%s: %s: %s: %+v after %+v", sw.label(), n.Name, why, n, k)
+		sw.told[n.Name] = k
+	}
+}
+
+// checkTold checks what a watch is told of a name, after what it was told and what servers said.
+func (w *world) checkTold(sw *simWatch, was, n told) {
+	possible := func(holds bool, why string) {
+		w.Helper()
+		w.honest(holds, "%s: %s: %s: %+v after %+v", sw.label(), n.Name, why, n, was)
+	}
+	gave := func(value string) int { return w.servers[n.Server].stores[sw.Type.URL].gave(n.Name, value) }
+	again := n.Kind == was.Kind && n.Stale == was.Stale && n.Reason == was.Reason && n.value() == was.value()
+	possible(!again || n.Kind == NoticeFailed || w.aliases, "WATCH-4: the same is told again") // in other bytes it may be news for one name of two
+	possible(!n.Stale || n.Kind != was.Kind || was.Stale, "LKG-5, LKG-8: the store's word in place of a server's")
+	switch n.Kind {
+	case NoticeDoesNotExist:
+		w.checkAbsence(sw, was, n, possible)
+	case NoticeUpdated:
+		possible(!isBad(n.value()), "a value that the program refuses")
+		if n.Stale { // what the wildcard's has of the other's is held once
+			possible(was.Kind != NoticeDoesNotExist, "LKG-5, LKG-8: the store's word in place of a server's")
+			possible(w.kept[sw.Type.URL+n.Name+n.value()], "LKG-1: a stale value that was never kept")
+			break
 		}
-		k.hear(n)
+		possible(gave(n.value()) > 0, "a value that the server never gave")
+		possible(!was.held() || was.Stale || gave(n.value()) >= gave(was.value()), "a value that is older than the one that is held")
+	case NoticeFailed:
+		drops := w.server.FailOnDataErrors && (n.Fault.Kind == FaultRejected || n.Fault.Kind == FaultData)
+		possible(!was.held() || drops, "ERR-3: trouble takes a value away")
+	case NoticeAmbient:
+		possible(was.held() || n.Name == sw.Name || !sw.synced(), "ambient trouble of nothing")
 	}
 }
 
-func (k *told) hear(n Notice) {
-	if n.Kind == NoticeAmbient {
-		k.ambient = n.Fault
-		return
-	}
-	*k = told{kind: n.Kind, stale: n.Stale, reason: n.Reason}
-	k.value, _ = n.Value.(string)
-}
-
-// impossible says why a watch may not be told something, after what it was told and what servers said.
-func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
-	st := w.servers[n.Server].stores[sw.Type.URL]
-	value, _ := n.Value.(string)
-	again := n.Kind == k.kind && n.Stale == k.stale && n.Reason == k.reason && value == k.value
-	switch updated := n.Kind == NoticeUpdated; {
-	case n.Kind == NoticeDoesNotExist && !again:
-		return w.impossibleAbsence(sw, k, n)
-	case again && n.Kind != NoticeFailed && !w.aliases: // in other bytes it may be news for one name of two
-		return "WATCH-4: the same is told again"
-	case n.Stale && n.Kind == k.kind && !k.stale, n.Stale && updated && k.kind == NoticeDoesNotExist:
-		return "LKG-5, LKG-8: the store's word in place of a server's"
-	case updated && isBad(value):
-		return "a value that the program refuses"
-	case updated && n.Stale && !w.kept[n.TypeURL+n.Name+value]: // what the wildcard's has of the other's is held once
-		return "LKG-1: a stale value that was never kept"
-	case updated && !n.Stale && st.gave(n.Name, value) == 0:
-		return "a value that the server never gave"
-	case updated && k.held() && !k.stale && st.gave(n.Name, value) < st.gave(n.Name, k.value):
-		return "a value that is older than the one that is held"
-	case n.Kind == NoticeFailed && k.held() && (n.Fault.Kind != FaultRejected && n.Fault.Kind != FaultData || !w.server.FailOnDataErrors):
-		return "ERR-3: trouble takes a value away"
-	case n.Kind == NoticeAmbient && !k.held() && n.Name != sw.Name && sw.synced():
-		return "ambient trouble of nothing"
-	}
-	return ""
-}
-
-func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
-	st, since := w.servers[n.Server].stores[sw.Type.URL], w.asked(sw.Type, n.Name)
-	elsewhere := slices.ContainsFunc(w.servers, func(sv *simServer) bool {
-		return sv.index != n.Server && sv.stores[sw.Type.URL].gave(n.Name, k.value) > 0
-	})
-	switch {
+func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, string)) {
+	switch st := w.servers[n.Server].stores[sw.Type.URL]; {
 	case n.Reason == ReasonTTL:
-		if !w.mortal {
-			return "TTL-1: nothing has a time to live"
-		}
+		possible(w.mortal, "TTL-1: nothing has a time to live")
 	case n.Reason != ReasonTimeout:
 		// It was given to the wildcard, whose full state lacks it.
 		given := structured(n.Name) && !w.server.Delta && (sw.Name == star || w.beside(sw.Type))
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
-		kept := k.ambient != nil                              // for a while, which may end when another server is active
-		if k.held() && !silence && !given && !kept && !st.lacked(n.Name, st.gave(n.Name, k.value)) {
-			return "the server has the resource all the while"
-		}
-	case k.held() && k.stale && !w.collected(sw.Type, n.Name) && !w.full(sw.Type):
-		return "LKG-5: silence takes a stale value away"
-	case k.held() && !k.stale && !w.server.Delta && !elsewhere:
-		return "silence takes a value away"
-	case sw.began.Before(since) && w.now.Sub(since) < period && !(k.held() && k.ambient != nil): // kept for a while after a silence
-		return "DNE-1: the timer fires early"
+		kept := was.ambient != nil                            // for a while, which may end when another server is active
+		lacked := !was.held() || st.lacked(n.Name, st.gave(n.Name, was.value()))
+		possible(lacked || silence || given || kept, "the server has the resource all the while")
+	case was.held() && was.Stale:
+		possible(w.collected(sw.Type, n.Name) || w.full(sw.Type), "LKG-5: silence takes a stale value away")
+	case was.held():
+		elsewhere := slices.ContainsFunc(w.servers, func(sv *simServer) bool {
+			return sv.index != n.Server && sv.stores[sw.Type.URL].gave(n.Name, was.value()) > 0
+		})
+		possible(w.server.Delta || elsewhere, "silence takes a value away")
 	}
-	return ""
+	since := w.asked(sw.Type, n.Name)
+	early := n.Reason == ReasonTimeout && sw.began.Before(since) && w.now.Sub(since) < period
+	possible(!early || was.held() && was.ambient != nil, "DNE-1: the timer fires early") // kept for a while after a silence
 }
 
 // asked is since when a server knows that a name is wanted, by itself or with everything. While the active server has no
@@ -184,10 +162,10 @@ func (w *world) checkLate(sw *simWatch) {
 	})
 	w.prompt()
 	for _, name := range append(slices.Clone(w.names), sw.Name) {
-		k, l := sw.of(name), late.of(name)
+		k, l := sw.told[name], late.told[name]
 		nothing := name != sw.Name && !k.held() && !l.held()                                          // of a collection's member
-		over := k.kind == NoticeFailed && (l.kind == 0 || l.reason == ReasonTimeout) && w.endless(sw) // trouble, which nothing followed
-		same := k.kind == l.kind && k.value == l.value && k.stale == l.stale && (k.ambient != nil) == (l.ambient != nil)
+		over := k.Kind == NoticeFailed && (l.Kind == 0 || l.Reason == ReasonTimeout) && w.endless(sw) // trouble, which nothing followed
+		same := k.Kind == l.Kind && k.value() == l.value() && k.Stale == l.Stale && (k.ambient != nil) == (l.ambient != nil)
 		w.must(same || nothing || over, "WATCH-3: %s: %s: told late: %+v, before: %+v", sw.label(), name, l, k)
 	}
 	w.stop(slices.Index(w.watches, late))
@@ -205,18 +183,15 @@ func (w *world) checkWatch(sw *simWatch) {
 		}
 		if wrong = w.differs(sw, sv); wrong == "" {
 			return
-		} else if i == 0 {
-			w.untrue("%s: %s", sw.label(), wrong)
 		}
+		w.honest(i > 0, "%s: %s", sw.label(), wrong)
 	}
-	if k := sw.of(sw.Name); !k.answered() {
-		w.untrue("%s: %+v: %s", sw.label(), k, wrong)
-	}
+	w.honest(sw.told[sw.Name].answered(), "%s: %s", sw.label(), wrong)
 }
 
 // differs says in what a watch holds something else than a server has.
 func (w *world) differs(sw *simWatch, sv *simServer) string {
-	if sw.Wildcard && !sw.synced() && (w.server.Delta || sw.Name == star || !sw.of(sw.Name).answered() && !w.endless(sw)) {
+	if sw.Wildcard && !sw.synced() && (w.server.Delta || sw.Name == star || !sw.told[sw.Name].answered() && !w.endless(sw)) {
 		return "its first state never came"
 	}
 	for _, name := range w.names {
@@ -225,7 +200,7 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 			continue
 		}
 		if r := from.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
-			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.of(name), from.index, r)
+			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.told[name], from.index, r)
 		}
 		if why := w.keptWrongly(sw, name); why != "" {
 			return why
@@ -253,27 +228,27 @@ func (w *world) holder(sw *simWatch, sv *simServer, name string) *simServer {
 
 // agrees says whether what a watch was told of a name is what a server has.
 func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
-	k, member := sw.of(name), name != sw.Name
+	k, member := sw.told[name], name != sw.Name
 	held := k.held()
 	// A collection is told of what there is, and of what was.
-	absent := member && !held || k.kind == NoticeDoesNotExist
+	absent := member && !held || k.Kind == NoticeDoesNotExist
 	partial := !w.server.Delta && !w.full(sw.Type)
 	ok := false
 	switch gone := r.gone() || r.code == codeNotFound || r.ttl > 0; { // TTL-2: its time is over
 	case isGood(r.value) && r.ttl == 0:
-		return held && k.value == r.value && k.ambient == nil && !k.stale // LKG-5
+		return held && k.value() == r.value && k.ambient == nil && !k.Stale // LKG-5
 	case isBad(r.value): // ERR-3: what was held stays
 		ok = k.knows() && !(held && w.server.FailOnDataErrors)
 	case gone && partial: // SOTW-8: absence says nothing
-		ok = member || k.kind != 0
+		ok = member || k.Kind != 0
 	case gone: // SOTW-7: what was never held is not concluded to be absent
-		ok = absent || k.kind == NoticeFailed && (!w.server.Delta || r.ttl > 0) || held && k.knows() && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
+		ok = absent || k.Kind == NoticeFailed && (!w.server.Delta || r.ttl > 0) || held && k.knows() && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	case member: // the error is for who asks by name
 		ok = !held || k.knows() || partial
 	default:
-		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
+		ok = k.Kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
-	silent := w.endless(sw) && (!held || k.stale || len(w.servers) > 1)
+	silent := w.endless(sw) && (!held || k.Stale || len(w.servers) > 1)
 	return ok || silent || absent && w.mortal || held && w.spared[sw.Type.URL+name] // TTL-2: what was held before may have ended
 }
 
