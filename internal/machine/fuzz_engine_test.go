@@ -19,30 +19,20 @@ type simStream struct {
 	working *simResponse        // that is not consumed, on this incarnation or an earlier one
 }
 
-// lateness is when the chores of the engine, the store and the program are done.
-type lateness uint8
-
-const (
-	atOnce   lateness = iota
-	byChance          // some of them late, and after others
-	never             // but those that are picked
-	noStep            // nor does the machine hear of anything
-	latenesses
-)
-
 // owe adds a chore: what has to be done and then to be told to the machine.
 func (w *world) owe(do func()) { w.chores = append(w.chores, do) }
 
-// late says that something is not to be done yet.
-func (w *world) late() bool { return w.lazy >= never || w.lazy == byChance && w.one(2) }
+// late says that something is not to be done yet. It is done later, and maybe after other things.
+func (w *world) late() bool { return w.lazy > 0 && w.roll(3) < w.lazy }
 
 // flush steps the machine with what has been collected, and does what it asks for.
 func (w *world) flush() {
 	if len(w.queue) == 0 {
 		return
 	}
-	events := w.queue
-	w.queue = nil
+	w.steps++
+	w.must(w.steps < maxSteps, "there is no end to it")
+	events := take(&w.queue)
 	fx := w.m.Step(w.now, events...)
 	at, ok := w.m.Deadline()
 	w.must(!ok || !at.Before(w.now), "the deadline %v is in the past", at)
@@ -52,11 +42,11 @@ func (w *world) flush() {
 		s.working = nil
 		w.owe(func() { w.push(Delivered{ref}) })
 	}
-	var troubled []int
+	troubled := map[int]bool{}
 	for _, n := range fx.Notify {
 		w.tell(n)
-		if i := n.Stream.Stream; n.Trouble && !slices.Contains(troubled, i) {
-			troubled = append(troubled, i)
+		if i := n.Stream.Stream; n.Trouble && !troubled[i] {
+			troubled[i] = true
 			w.owe(func() { w.push(Heard{i}) })
 		}
 	}
@@ -130,7 +120,6 @@ func (w *world) up(s *simStream, ref Ref) {
 		w.end(s)
 	default:
 		s.state = up
-		w.say("up %v", s.ref)
 		w.push(Up{s.ref, []byte{0x0a, 1, 'n'}})
 	}
 }
@@ -145,14 +134,12 @@ func (w *world) end(s *simStream) {
 		kind = FaultStream
 	}
 	s.state = idle
-	w.say("down %v %v", s.ref, kind)
 	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.roll(2)])})
 }
 
 func (w *world) retry(s *simStream) {
 	if s.state == waiting {
 		s.state = idle // until Open
-		w.say("retry %v", s.ref)
 		w.push(Retry{s.ref})
 	}
 }
@@ -166,7 +153,6 @@ func (w *world) decode(t *Task) {
 			results[i] = Result{Err: errors.New(v)}
 		}
 	}
-	w.say("decoded %d items", len(t.Items))
 	w.push(Decoded{t, results})
 }
 
@@ -184,17 +170,14 @@ func (w *world) judge(p *Proposal) {
 			w.spared[p.TypeURL+name] = true
 		}
 	}
-	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
 	w.push(Guarded{p, err})
 }
 
 // prompt does the chores that are not late.
 func (w *world) prompt() {
-	for range 1000 {
+	for again := true; again; again = len(w.queue) > 0 {
 		w.flush()
-		chores := w.chores
-		w.chores = nil
-		for _, do := range chores {
+		for _, do := range take(&w.chores) {
 			if w.late() {
 				w.owe(do)
 			} else {
@@ -206,29 +189,23 @@ func (w *world) prompt() {
 				w.retry(s)
 			}
 		}
-		if len(w.queue) == 0 {
-			return
-		}
 	}
-	w.must(false, "there is no end to it")
 }
 
 // pass lets time go by as an engine would: the machine runs whenever it wants to.
 func (w *world) pass(d time.Duration) {
 	w.flush()
-	end := w.now.Add(d)
 	spins := 0
-	for at, ok := w.m.Deadline(); ok && !at.After(end); at, ok = w.m.Deadline() {
-		if at.After(w.now) {
-			spins = 0
+	for end, over := w.now.Add(d), false; !over; {
+		at, ok := w.m.Deadline()
+		if over = !ok || at.After(end); over {
+			at = end
 		}
-		spins++
+		if spins++; at.After(w.now) {
+			w.now, w.steps, spins = at, 0, 0
+		}
 		w.must(spins <= 3, "the deadline %v stays where it is", at)
-		w.now = at
 		w.push(Tick{})
 		w.prompt()
 	}
-	w.now = end
-	w.push(Tick{})
-	w.flush()
 }

@@ -49,7 +49,6 @@ func (w *world) request(send Send) {
 	w.owe(func() {
 		if s.ref == send.Ref && s.state == up {
 			s.writing = false
-			w.say("written %v", s.ref)
 			w.push(Written{s.ref})
 		}
 	})
@@ -98,7 +97,7 @@ func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
 
 // verdict checks the answer to a response, and has the server send again what was refused though each resource of it is good.
 func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *status.Status) {
-	counts := !slices.ContainsFunc(w.sources, func(order []int) bool { return slices.Index(order, s.server.index) > 0 })
+	counts := !slices.ContainsFunc(w.sources[:], func(src Source) bool { return slices.Index(src.Servers, s.server.index) > 0 })
 	watched := func(name string) bool {
 		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
 	}
@@ -195,7 +194,7 @@ func (w *world) checkSubscribed(s *simStream) {
 	for _, t := range w.types {
 		want, sub := map[string]bool{}, s.of(t)
 		for _, sw := range w.watches {
-			if sw.Type == t && w.servers[w.sources[sw.Source][0]] == s.server && (s.url == "" || s.url == t.URL) {
+			if sw.Type == t && w.servers[w.sources[sw.Source].Servers[0]] == s.server && (s.url == "" || s.url == t.URL) {
 				want[sw.Name] = true
 			}
 		}

@@ -53,6 +53,14 @@ var (
 	aliasOf  = map[string]string{"a": "za", "b": "zb"}
 )
 
+// sourceOf is the index of the source that answers for a name.
+func sourceOf(name string) int {
+	if structured(name) {
+		return 1
+	}
+	return 0
+}
+
 // encloses says whether the wildcard or a glob has a name as its member.
 func encloses(collection, name string) bool {
 	if collection == star {

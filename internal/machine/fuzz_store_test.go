@@ -21,24 +21,22 @@ func (w *world) put(source int, url string, k Kept) {
 
 // fill gives the store what an earlier run of the program left.
 func (w *world) fill() {
-	for source, names := range [][]string{append(plainNames[:6:6], star), append(structuredNames[:6:6], globURLs...)} {
-		order := w.sources[source]
-		for _, t := range w.types {
-			for _, name := range names {
-				if !t.Stored || w.roll(3) == 0 {
-					continue
-				}
-				k := Kept{Name: name, Server: order[w.roll(len(order))], Complete: strings.HasSuffix(name, star)}
-				if !k.Complete {
-					w.serial++
-					value := fmt.Sprint([]string{"old", "old", "old", "bad"}[w.roll(4)], w.serial) // the program refuses some by now
-					k.Version, k.Raw = "old", encodeValue(name, value, 0)
-				}
-				if w.mortal && w.one(2) {
-					k.Expires = w.now.Add(time.Duration(w.roll(60)) * time.Second).UnixNano()
-				}
-				w.put(source, t.URL, k)
+	for _, t := range w.types {
+		for _, name := range append(slices.Clone(w.all), star) {
+			if !t.Stored || w.one(3) {
+				continue
 			}
+			order := w.sources[sourceOf(name)].Servers
+			k := Kept{Name: name, Server: order[w.roll(len(order))], Complete: strings.HasSuffix(name, star)}
+			if !k.Complete {
+				w.serial++
+				value := fmt.Sprint([]string{"old", "old", "old", "bad"}[w.roll(4)], w.serial) // the program refuses some by now
+				k.Version, k.Raw = "old", encodeValue(name, value, 0)
+			}
+			if w.mortal && w.one(2) {
+				k.Expires = w.now.Add(time.Duration(w.roll(60)) * time.Second).UnixNano()
+			}
+			w.put(sourceOf(name), t.URL, k)
 		}
 	}
 }

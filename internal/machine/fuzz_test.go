@@ -51,7 +51,7 @@ func run(t testing.TB, b []byte) {
 	w := newWorld(t, b)
 	dead := w.one(2)
 	for len(w.bytes) > 0 {
-		w.act(w.roll(31))
+		w.act()
 	}
 	w.settle(dead)
 	for len(w.watches) > 0 {
@@ -61,26 +61,22 @@ func run(t testing.TB, b []byte) {
 	w.checkEmpty()
 }
 
-// act does one thing.
-func (w *world) act(op int) {
-	switch {
+// act does one thing, and then what is not late.
+func (w *world) act() {
+	switch op := w.roll(31); {
 	case op < 4:
 		w.start()
-	case op < 6:
-		if len(w.watches) > 0 {
-			w.stop(w.roll(len(w.watches)))
-		}
+	case op < 6 && len(w.watches) > 0:
+		w.stop(w.roll(len(w.watches)))
 	case op < 10:
 		w.change()
 	case op < 16:
 		w.pick(w.respond)
-	case op < 22:
-		if len(w.chores) > 0 {
-			i := w.roll(len(w.chores))
-			do := w.chores[i]
-			w.chores = slices.Delete(w.chores, i, i+1)
-			do()
-		}
+	case op < 22 && len(w.chores) > 0:
+		i := w.roll(len(w.chores))
+		do := w.chores[i]
+		w.chores = slices.Delete(w.chores, i, i+1)
+		do()
 	case op < 24:
 		w.pick(w.retry)
 	case op < 26:
@@ -88,8 +84,7 @@ func (w *world) act(op int) {
 	case op < 27:
 		w.pick(w.end)
 	case op < 28:
-		w.lazy = lateness(w.roll(int(latenesses)))
-		w.say("lazy %d", w.lazy)
+		w.lazy = w.roll(4)
 	case op < 29:
 		w.settle(w.one(2))
 	case op < 30:
@@ -97,7 +92,7 @@ func (w *world) act(op int) {
 	default:
 		w.reach(w.servers[w.roll(len(w.servers))])
 	}
-	if w.lazy != noStep {
+	if !w.late() {
 		w.prompt()
 	}
 }
@@ -115,9 +110,7 @@ func (w *world) start() {
 	if watch.Wildcard {
 		w.collections[t.URL+watch.Name] = true
 	}
-	if structured(watch.Name) {
-		watch.Source = 1
-	}
+	watch.Source = int32(sourceOf(watch.Name))
 	if w.fetches {
 		n := w.roll(4)
 		watch.Patient, watch.FetchTimeout = n == 0, []time.Duration{0, 0, 5 * time.Second, 20 * time.Second}[n]
@@ -179,7 +172,7 @@ func (w *world) stale(s *simStream) {
 func (w *world) settle(dead bool) {
 	w.say("settle, servers stay dead: %v", dead)
 	lazy, hated, bytes := w.lazy, w.hated, w.bytes
-	w.lazy, w.hated, w.bytes = atOnce, nil, nil // nothing is left to chance
+	w.lazy, w.hated, w.bytes = 0, nil, nil // nothing is left to chance
 	for _, s := range w.servers {
 		if s.dead && !dead {
 			w.reach(s)
@@ -200,14 +193,10 @@ func (w *world) settle(dead bool) {
 
 // serve has servers say all that they owe.
 func (w *world) serve() {
-	for range 200 {
+	for again := true; again; again = len(w.queue) > 0 {
 		w.prompt()
 		for _, s := range w.streams {
 			w.respond(s)
 		}
-		if len(w.queue) == 0 {
-			return
-		}
 	}
-	w.must(false, "servers never come to an end")
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A world is a machine between a program, an engine, a network and servers, in which bytes decide
@@ -12,18 +14,17 @@ import (
 // what its server has (model_test.go), and at rest it has to hold that, whatever happened before.
 type world struct {
 	testing.TB
-	dice
+	bytes   []byte // that decide; at their end they give zeros
 	m       *Machine
 	now     time.Time
 	config  Config
 	server  Server // what all servers are like
 	types   []*Type
 	servers []*simServer
-	sources [][]int                                 // servers of old-style names, and of structured ones
-	answers func(server int, authority string) bool // who may say structured names; nil for all
-	names   []string                                // that may be watched
-	all     []string                                // these, and globs
-	globs   bool                                    // structured ones are among them
+	sources [2]Source // of old-style names, and of structured ones
+	names   []string  // that may be watched
+	all     []string  // these, and globs
+	globs   bool      // structured ones are among them
 	aliases bool
 	mortal  bool // some resources have a time to live
 	fetches bool // watches have an initial fetch timeout
@@ -39,37 +40,34 @@ type world struct {
 	store       map[shelf]Kept
 	kept        map[string]bool // what it has had: types, names and values
 	serial      int             // of what servers make
-	lazy        lateness
+	lazy        int             // how many of three chores of the engine, the store and the program are late; of all the machine hears nothing
+	steps       int             // of the machine, at this moment
 	log         []func() string
 }
 
-// dice are bytes that decide what happens; at their end they give zeros.
-type dice struct{ bytes []byte }
-
-func (d *dice) roll(n int) int {
-	if len(d.bytes) == 0 {
+// roll is a number below n.
+func (w *world) roll(n int) int {
+	if len(w.bytes) == 0 {
 		return 0
 	}
-	v := int(d.bytes[0]) % n
-	d.bytes = d.bytes[1:]
+	v := int(w.bytes[0]) % n
+	w.bytes = w.bytes[1:]
 	return v
 }
 
 // one is true once in n times.
-func (d *dice) one(n int) bool { return d.roll(n) == 1 }
+func (w *world) one(n int) bool { return w.roll(n) == 1 }
 
-const period = 15 * time.Second
+const (
+	period   = 15 * time.Second
+	maxSteps = 5000 // at one moment
+)
 
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
-		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
+		TB: t, bytes: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
-	w.server.NodeAlways = w.one(4)
-	if w.one(6) {
-		w.config.ResourceTimeout = -1 // no timers
-	}
-	w.m = New(w.config)
 	w.globs, w.aliases, w.mortal, w.fetches, w.evil = w.one(2), w.one(4), w.one(4), w.one(4), w.one(8)
 	w.names = slices.Clone(plainNames)
 	if w.aliases {
@@ -79,22 +77,20 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.names = append(w.names, structuredNames...)
 	}
 	w.all = append(slices.Clone(globURLs), w.names...)
-	w.drawServer()
-	guards, stored := w.one(3), w.one(3)
 	for i, url := range []string{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment", "test.Foo"} {
-		t := &Type{URL: "type.googleapis.com/" + url, FullState: i == 0, Guarded: guards && w.one(2), Stored: stored && !w.one(4)}
-		if i < 2 {
-			t.NameField = 1
-		}
-		if w.one(6) {
-			t.Keep = []time.Duration{7 * time.Second, 40 * time.Second}[w.roll(2)]
-		}
-		w.types = append(w.types, t)
+		w.types = append(w.types, &Type{
+			URL: "type.googleapis.com/" + url, FullState: i == 0, NameField: []protowire.Number{1, 1, 0}[i],
+			Guarded: w.one(6), Stored: w.one(4), Keep: []time.Duration{0, 7 * time.Second, 40 * time.Second}[max(0, w.roll(12)-9)],
+		})
 	}
 	if w.one(3) {
 		w.hated = w.types[w.roll(3)] // servers end streams that ask for it
 	}
-	w.drawSources(stored)
+	w.config = Config{ResourceTimeout: period, Linger: time.Second}
+	if w.one(6) {
+		w.config.ResourceTimeout = -1 // no timers
+	}
+	w.drawServers()
 	w.fill()
 	for range 10 {
 		w.change()
@@ -102,8 +98,9 @@ func newWorld(t testing.TB, b []byte) *world {
 	return w
 }
 
-func (w *world) drawServer() {
-	w.server = Server{NodeAlways: w.server.NodeAlways, Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
+// drawServers draws what servers are like, and who answers for what.
+func (w *world) drawServers() {
+	w.server = Server{NodeAlways: w.one(4), Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
 	switch sotw := !w.server.Delta; w.roll(8) {
 	case 0:
 		w.server.Polled = sotw
@@ -116,32 +113,31 @@ func (w *world) drawServer() {
 	if w.one(4) {
 		w.server.TransientTimeout = 30 * time.Second
 	}
-}
-
-func (w *world) drawSources(stored bool) {
 	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
-		w.m.AddServer(w.server)
 		w.servers = append(w.servers, &simServer{index: i, stores: map[string]simStore{}})
 	}
+	var answers func(server int, authority string) bool
 	if w.one(3) { // structured names are none of the other servers'
-		w.answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
+		answers = func(server int, _ string) bool { return slices.Contains(w.sources[1].Servers, server) }
 	}
-	for range 2 {
-		var order []int
+	for i := range w.sources {
+		w.sources[i] = Source{ReachabilityOnly: w.one(4), Stored: true, Answers: answers}
 		first := w.roll(n)
 		for k := range 1 + w.roll(n) {
-			order = append(order, (first+k)%n)
+			w.sources[i].Servers = append(w.sources[i].Servers, (first+k)%n)
 		}
-		w.sources = append(w.sources, order)
-		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.one(4), Stored: stored, Answers: w.answers})
 	}
+	w.m = newMachine(w.config, slices.Repeat([]Server{w.server}, n), w.sources[:]...)
 }
 
 // full says whether responses of a type hold everything.
 func (w *world) full(t *Type) bool { return !w.server.Delta && (t.FullState || w.server.FullState) }
 
-func (w *world) push(ev Event) { w.queue = append(w.queue, ev) }
+func (w *world) push(ev Event) {
+	w.say("%T %+v", ev, ev)
+	w.queue = append(w.queue, ev)
+}
 
 func (w *world) say(format string, args ...any) {
 	now := w.now

@@ -176,7 +176,7 @@ func (w *world) checkLate(sw *simWatch) {
 // it held, and knows of the trouble.
 func (w *world) checkWatch(sw *simWatch) {
 	wrong := "its servers are down"
-	for i, server := range w.sources[sw.Source] {
+	for i, server := range w.sources[sw.Source].Servers {
 		sv := w.servers[server]
 		if sv.dead {
 			continue
@@ -212,13 +212,14 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 // holder is the server whose word on a name a watch hears: that of its own source, or, for the wildcard and a structured
 // name that something else covers, the first of the other source; nil for none.
 func (w *world) holder(sw *simWatch, sv *simServer, name string) *simServer {
-	other := w.servers[w.sources[1][0]]
+	own, others := w.sources[0], w.sources[1]
+	other := w.servers[others.Servers[0]]
 	switch {
 	case sw.covers(name):
 		return sv
 	case sw.Name != star || !structured(name) || other.dead:
 		return nil
-	case w.answers != nil && !slices.ContainsFunc(w.sources[0], func(i int) bool { return w.answers(i, "a") }):
+	case own.Answers != nil && !slices.ContainsFunc(own.Servers, func(i int) bool { return own.Answers(i, "a") }):
 		return nil
 	case slices.ContainsFunc(w.watches, func(by *simWatch) bool { return by.Type == sw.Type && by.covers(name) }):
 		return other // GLOB-5
