@@ -18,10 +18,14 @@ func (d *driver) leave(s Send) {
 }
 
 func (d *driver) decode(t *Task) []Result {
-	kind := d.kinds[script.Short(t.Type.URL)]
 	if d.verbose {
 		d.print("* decode %d", len(t.Items))
 	}
+	return decode(d.kinds, t)
+}
+
+func decode(kinds map[string]resource.AnyType, t *Task) []Result {
+	kind := kinds[script.Short(t.Type.URL)]
 	rs := make([]Result, len(t.Items))
 	for i, it := range t.Items {
 		rs[i] = decodeItem(kind, it)

@@ -3,6 +3,8 @@ package machine
 import (
 	"fmt"
 	"slices"
+	"testing"
+	"time"
 
 	"github.com/xdswatch/xdswatch/testutil/script"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -13,19 +15,25 @@ func (d *driver) put(short string, words []string) {
 	if len(words) == 0 {
 		delete(d.store, short)
 	}
+	d.store[short] = append(d.store[short], stored(d.t, d.now, short, words)...)
+}
+
+// stored are entries of a store, as the words of the command store say them.
+func stored(t testing.TB, now time.Time, short string, words []string) (ks []Kept) {
 	for _, r := range script.Stored(short, words) {
 		name, err := xdstp.Canonical(r.Name)
 		if err != nil {
-			d.t.Fatal(err)
+			t.Fatal(err)
 		}
 		k := Kept{
-			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: d.now.UnixNano(), Complete: r.Resource == nil,
+			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: now.UnixNano(), Complete: r.Resource == nil,
 		}
 		if r.Ttl != nil {
-			k.Expires = d.now.Add(r.Ttl.AsDuration()).UnixNano()
+			k.Expires = now.Add(r.Ttl.AsDuration()).UnixNano()
 		}
-		d.store[short] = append(d.store[short], k)
+		ks = append(ks, k)
 	}
+	return ks
 }
 
 // answer tells what the store has of what is looked for, each entry in a part of its own.

@@ -124,7 +124,7 @@ func (d *driver) event(words []string) Event {
 	case "fail":
 		return Down{Ref: ref, Kind: FaultConnection, Err: errors.New(strings.Join(words, " "))}
 	case "recv":
-		return Received{ref, d.response(words[1:])}
+		return Received{ref, scanned(d.t, words[1:], d.delta)}
 	case "end":
 		d.forget(ref)
 		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
@@ -235,18 +235,19 @@ func (d *driver) forget(ref Ref) {
 	d.unwritten = slices.DeleteFunc(d.unwritten, func(s Send) bool { return s.Ref == ref })
 }
 
-func (d *driver) response(words []string) *wire.Response {
-	frame, err := script.Response(words, d.delta)
+// scanned is the response that the words after recv say.
+func scanned(t testing.TB, words []string, delta bool) *wire.Response {
+	frame, err := script.Response(words, delta)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	scan := wire.ScanSotW
-	if d.delta {
+	if delta {
 		scan = wire.ScanDelta
 	}
 	r, err := scan(frame)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return r
 }

@@ -56,7 +56,7 @@ func (w *world) flush() {
 		}
 	}
 	for _, t := range fx.Decode {
-		w.owe(func() { w.decode(t) })
+		w.owe(func() { w.push(Decoded{t, decode(w.kinds, t)}) })
 	}
 	for _, p := range fx.Guard {
 		w.owe(func() { w.judge(p) })
@@ -142,18 +142,6 @@ func (w *world) retry(s *simStream) {
 		s.state = idle // until Open
 		w.push(Retry{s.ref})
 	}
-}
-
-func (w *world) decode(t *Task) {
-	results := make([]Result, len(t.Items))
-	for i, it := range t.Items {
-		v := decodeValue(it.Raw)
-		results[i] = Result{Value: v, Same: it.Old != nil && decodeValue(it.Old) == v}
-		if isBad(v) {
-			results[i] = Result{Err: errors.New(v)}
-		}
-	}
-	w.push(Decoded{t, results})
 }
 
 // judge has a guard judge a proposal.

@@ -1,16 +1,13 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // simServer is a management server that tells the truth, late and in parts, and checks what it is sent.
@@ -30,14 +27,11 @@ type simResource struct {
 	version  string
 	value    string // "" if there is no resource
 	code     int32  // of the error that the server has for it
-	noise    byte   // differs in the bytes and not in the value
+	swapped  bool   // which differs in the bytes and not in the value
 	ttl      time.Duration
 }
 
-// names are its own and its alias; "" if it has none.
-func (r *simResource) names() []string { return []string{r.name, aliasOf[r.name]} }
-
-func (r *simResource) named(name string) bool { return slices.Contains(r.names(), name) }
+func (r *simResource) named(name string) bool { return name == r.name || name == aliasOf[r.name] }
 
 func (r *simResource) gone() bool { return r.value == "" && r.code == 0 }
 
@@ -84,7 +78,7 @@ func (w *world) change() {
 	case 0, 1:
 		r.value = ""
 	case 2:
-		r.value = fmt.Sprint("bad", w.serial)
+		r.value = fmt.Sprint("bad:", w.serial)
 	case 3:
 		if !w.aliases && !w.server.FullState { // an error is of one name, and a file has none but its own
 			r.value, r.code = "", []int32{codeNotFound, codePermissionDenied, 14}[w.roll(3)]
@@ -103,12 +97,12 @@ func (w *world) change() {
 		st, r := s.stores[t.URL], r
 		if was := st.has(r.name); touched && isGood(was.value) {
 			r = *was // the same, in other bytes
-			r.noise++
+			r.swapped = !was.swapped
 		}
 		r.revision = len(st) + 1
 		r.version = s.version(r.revision)
 		s.stores[t.URL] = append(st, &r)
-		w.say("server %d has %s: %+v", i, t.URL[20:], r)
+		w.say("server %d has %s: %+v", i, script.Short(t.URL), r)
 	}
 }
 
@@ -157,7 +151,7 @@ func (w *world) respond(s *simStream) {
 		t := w.types[(n+i)%3]
 		switch sub := s.of(t); {
 		case !sub.begun && i == 0 && w.one(16) && (s.url == "" || s.url == t.URL): // nobody asked for it
-			w.send(s, &simResponse{ref: s.ref, sub: sub}, &wire.Response{TypeURL: t.URL, Nonce: "unasked"})
+			w.send(s, &simResponse{ref: s.ref, sub: sub, version: "-", nonce: "unasked"}, nil)
 			return
 		case sub.begun && t == w.hated:
 			w.end(s)
@@ -210,131 +204,99 @@ func (w *world) answer(s *simStream, sub *simType) {
 	w.serial++
 	st := s.server.stores[sub.typ.URL]
 	r := &simResponse{ref: s.ref, sub: sub, nonce: fmt.Sprint("n", w.serial)}
-	resp := &wire.Response{TypeURL: sub.typ.URL, Nonce: r.nonce}
 	if !w.server.Delta {
 		r.version = s.server.version(len(st))
-		resp.Version = r.version
 	}
+	var has []*simResource
+	var words []string // of scripts
 	for _, name := range w.all {
 		res, news := st.tells(sub, name), w.news(st, sub, name)
 		switch {
 		case !w.wants(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for
 		case res.gone() && news && w.server.Delta: // a glob takes its members along
-			resp.Removed = append(resp.Removed, []byte(name))
+			words = append(words, "-"+name)
 			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) })
 		case res.gone(), strings.HasSuffix(name, star), !news && !w.full(sub.typ) && !w.one(4):
 		case res.code != 0:
-			w.say("  has %+v", *res)
-			resp.Errors = append(resp.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: []byte(name)}, Code: res.code, Message: "no"})
-		default:
-			w.add(resp, r, res)
+			words = append(words, fmt.Sprintf("!<%s>=%d:no", name, res.code))
+		case !slices.Contains(has, res): // by another of its names
+			has, words = append(has, res), append(words, w.word(sub.typ, res))
+			if isBad(res.value) {
+				r.invalid = append(r.invalid, res.name, aliasOf[res.name])
+			}
 		}
 		sub.known[name] = res.revision
 	}
-	if len(resp.Resources) > 0 && !w.server.ResumeVersion && w.one(32) {
-		again := resp.Resources[0]
-		resp.Resources, r.invalid, r.twice = append(resp.Resources, again), append(r.invalid, decodeName(again.Payload)), true
+	if len(has) > 0 && !w.server.ResumeVersion && w.one(32) {
+		words, r.invalid, r.twice = append(words, w.word(sub.typ, has[0])), append(r.invalid, has[0].name), true
 	}
 	sub.due, sub.owed = false, append(sub.owed, r)
-	w.send(s, r, resp)
+	w.send(s, r, words)
 }
 
-// send has the machine receive a response.
-func (w *world) send(s *simStream, r *simResponse, resp *wire.Response) {
-	w.say("recv %v %s: version %q nonce %q removed %q", s.ref, resp.TypeURL[20:], resp.Version, resp.Nonce, resp.Removed)
+// send has the machine receive a response of some items.
+func (w *world) send(s *simStream, r *simResponse, items []string) {
+	words := []string{script.Short(r.sub.typ.URL), r.version, r.nonce}
+	if s.reading, s.working = false, r; w.server.Delta {
+		words = slices.Delete(words, 1, 2)
+	} else {
+		r.sub.newest = r.nonce
+	}
 	if w.evil {
-		w.garble(resp)
+		items = w.garble(items)
 	}
-	if s.reading, s.working = false, r; !w.server.Delta {
-		r.sub.newest = resp.Nonce
-	}
-	w.push(Received{s.ref, resp})
+	words = append(words, items...)
+	w.say("recv %v %q", s.ref, words)
+	w.push(Received{s.ref, scanned(w, words, w.server.Delta)})
 }
 
-// add adds a resource to a response, once for all its names.
-func (w *world) add(resp *wire.Response, r *simResponse, res *simResource) {
-	if slices.ContainsFunc(resp.Resources, func(e wire.Resource) bool { return decodeName(e.Payload) == res.name }) {
-		return
+// word is the item of a resource, in the words of scripts.
+func (w *world) word(t *Type, res *simResource) string {
+	word := fmt.Sprintf("<%s>@%s=%s", res.name, res.version, res.value)
+	if res.swapped {
+		word += "%"
 	}
-	w.say("  has %+v", *res)
-	if isBad(res.value) {
-		r.invalid = append(r.invalid, res.names()...)
+	if res.ttl > 0 {
+		word += "^" + res.ttl.String()
 	}
-	e := wire.Resource{Name: []byte(res.name), TypeURL: []byte(resp.TypeURL), Payload: encodeValue(res.name, res.value, res.noise), HasBody: true}
-	if w.aliases && aliasOf[res.name] != "" {
-		e.Attributes = &wire.Attributes{Aliases: [][]byte{[]byte(aliasOf[res.name])}}
+	if alias := aliasOf[res.name]; w.aliases && alias != "" {
+		word += "&" + alias
 	}
-	e.HasTTL, e.TTL = res.ttl > 0, res.ttl
-	if w.server.Delta {
-		e.Version = []byte(res.version)
-	} else if r.sub.typ.NameField != 0 && !e.HasTTL && e.Attributes == nil {
-		e.Name = nil // it is not wrapped
+	if t.NameField == 0 || strings.ContainsAny(word, "^&") {
+		word = "w:" + word
 	}
-	resp.Resources = append(resp.Resources, e)
-}
-
-func encodeValue(name, value string, noise byte) []byte {
-	var b []byte
-	for i, s := range []string{name, value, string('a' + rune(noise%2))} {
-		b = protowire.AppendTag(b, protowire.Number(i+1), protowire.BytesType)
-		b = protowire.AppendString(b, s)
-	}
-	return b
-}
-
-func decodeName(b []byte) string  { return field(b, 1) }
-func decodeValue(b []byte) string { return field(b, 2) }
-
-func field(b []byte, n protowire.Number) string {
-	v, _, err := wire.StringField(b, n)
-	if err != nil {
-		return "broken"
-	}
-	return string(v)
+	return word
 }
 
 // The program accepts what is good, and refuses what is bad.
 func isGood(value string) bool { return strings.HasPrefix(value, "good") }
 func isBad(value string) bool  { return strings.HasPrefix(value, "bad") }
 
-// oddNames are what servers of an evil world say beside names that are watched.
-var oddNames = []string{"", "*", "nobody", "za", "zb", "xdstp:", "xdstp://a/t/p/*", "xdstp://a/t/p/a?x=1", "xdstp://b/t/p/a", "xdstp://a/u/p/a", "xdstp://a/t/p/%61"}
+// What servers of an evil world say, and of which names beside those that are watched.
+var (
+	oddNames = []string{"", "*", "nobody", "za", "zb", "xdstp:", "xdstp://a/t/p/*", "xdstp://a/t/p/a?x=1", "xdstp://b/t/p/a", "xdstp://a/u/p/a", "xdstp://a/t/p/%61"}
+	oddItems = []string{
+		"?=1", "()", "(#)", "#", "-NAME", "-NAME{}", "<NAME>=1", "w:<NAME>=1", "<NAME>~", "w:<NAME>#", "bar:<NAME>=1", "w:bar:<NAME>=1",
+		"w:<NAME>=1^-1ns", "w:<NAME>=1^0s", "w:<NAME>=1^1ns", "w:<NAME>=1^1000000h", "w:<NAME>=1&a", "!<NAME>=5:odd", "!<NAME>=7:odd", "!<NAME>=14:odd",
+	}
+)
 
-// garble changes a response in ways that no server should.
-func (w *world) garble(r *wire.Response) {
+// garble changes the items of a response in ways that no server should.
+func (w *world) garble(items []string) []string {
 	for range w.roll(4) {
 		names := slices.Concat(w.names, oddNames)
-		name := []byte(names[w.roll(len(names))])
-		e := wire.Resource{Name: name, TypeURL: []byte("type.googleapis.com/odd"), HasBody: w.one(2), HasTTL: true, TTL: []time.Duration{-1, 0, 1, 1 << 62}[w.roll(4)]}
-		if n := len(r.Resources); n > 0 && !w.one(3) {
-			e = r.Resources[w.roll(n)]
+		name, i := names[w.roll(len(names))], w.roll(len(items)+1)
+		odd := strings.ReplaceAll(oddItems[w.roll(len(oddItems))], "NAME", name)
+		if i < len(items) && w.one(3) {
+			odd = items[i] + "&" + name
 		}
-		w.say("  odd %q", name)
-		switch w.roll(11) {
-		case 0:
-			r.Removed = append(r.Removed, name)
-		case 1:
-			r.RemovedNames = append(r.RemovedNames, wire.ResourceName{Name: name})
-		case 2:
-			r.Errors = append(r.Errors, wire.ResourceError{ResourceName: wire.ResourceName{Name: name}, Code: int32(w.roll(17)), Message: "odd"})
-		case 3:
-			r.Resources, r.Removed = nil, nil
-		case 4:
-			e.Name = name
-		case 5:
-			e.HasBody, e.Payload = w.one(2), nil
-		case 6:
-			e.Fault = errors.New("odd")
-		case 7:
-			e.Attributes = &wire.Attributes{Aliases: [][]byte{name, []byte(names[w.roll(len(names))])}}
-		default:
-			e.TypeURL = []byte(w.types[w.roll(3)].URL)
+		if items = slices.Insert(items, i, odd); w.one(2) {
+			items = slices.Delete(items, i+1, min(i+2, len(items)))
 		}
-		if i := w.roll(2 * (len(r.Resources) + 1)); i < len(r.Resources) {
-			r.Resources[i] = e
-		} else {
-			r.Resources = append(r.Resources, e)
+		if w.one(12) {
+			items = nil
 		}
 	}
+	return items
 }

@@ -5,7 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // shelf is where the store has a resource or a collection.
@@ -16,7 +17,13 @@ type shelf struct {
 
 func (w *world) put(source int, url string, k Kept) {
 	w.store[shelf{source, url, k.Name}] = k
-	w.kept[url+k.Name+decodeValue(k.Raw)] = true
+	w.kept[url+k.Name+w.valueOf(url, k.Raw)] = true
+}
+
+// valueOf is what a payload says; "" if there is none, or the program refuses it.
+func (w *world) valueOf(url string, raw []byte) string {
+	value, _ := decodeItem(w.kinds[script.Short(url)], Item{Raw: raw}).Value.(string)
+	return value
 }
 
 // fill gives the store what an earlier run of the program left.
@@ -26,16 +33,16 @@ func (w *world) fill() {
 			if !t.Stored || w.one(3) {
 				continue
 			}
-			order := w.sources[sourceOf(name)].Servers
-			k := Kept{Name: name, Server: order[w.roll(len(order))], Complete: strings.HasSuffix(name, star)}
-			if !k.Complete {
+			word, order := name, w.sources[sourceOf(name)].Servers
+			if !strings.HasSuffix(name, star) {
 				w.serial++
-				value := fmt.Sprint([]string{"old", "old", "old", "bad"}[w.roll(4)], w.serial) // the program refuses some by now
-				k.Version, k.Raw = "old", encodeValue(name, value, 0)
+				word = fmt.Sprintf("<%s>@old=%s%d", name, []string{"old", "old", "old", "bad:"}[w.roll(4)], w.serial) // the program refuses some by now
+				if w.mortal && w.one(2) {
+					word += fmt.Sprintf("^%ds", w.roll(60))
+				}
 			}
-			if w.mortal && w.one(2) {
-				k.Expires = w.now.Add(time.Duration(w.roll(60)) * time.Second).UnixNano()
-			}
+			k := stored(w, w.now, script.Short(t.URL), []string{word})[0]
+			k.Server = order[w.roll(len(order))]
 			w.put(sourceOf(name), t.URL, k)
 		}
 	}
@@ -47,13 +54,13 @@ func (w *world) keep(k Keep) {
 		return k.Covers != nil && at.source == k.Source && at.url == k.TypeURL && k.Covers(at.name) && !slices.Contains(k.Known, at.name)
 	})
 	for _, c := range k.Changes {
-		value := decodeValue(c.Raw)
-		w.say("  keep %s %s: %s", k.TypeURL[20:], c.Name, value)
+		value := w.valueOf(k.TypeURL, c.Raw)
+		w.say("  keep %s %s: %s", script.Short(k.TypeURL), c.Name, value)
 		if c.Raw == nil && !c.Complete {
 			delete(w.store, shelf{k.Source, k.TypeURL, c.Name})
 			continue
 		}
-		given := !isBad(value) && w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) > 0
+		given := w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) > 0
 		w.honest(c.Complete || given, "LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
 		w.put(k.Source, k.TypeURL, c)
 	}
@@ -70,7 +77,7 @@ func (w *world) recall(ld *Load) {
 	}
 	slices.SortFunc(entries, func(a, b Kept) int { return strings.Compare(a.Name, b.Name) })
 	half := w.roll(len(entries) + 1)
-	w.say("store: %d of %d entries for %s %q", half, len(entries), ld.TypeURL[20:], ld.Names)
+	w.say("store: %d of %d entries for %s %q", half, len(entries), script.Short(ld.TypeURL), ld.Names)
 	w.push(Loaded{Load: ld, Entries: entries[:half]})
 	w.push(Loaded{Load: ld, Entries: entries[half:], Last: true})
 }
@@ -82,10 +89,10 @@ func (w *world) keptWrongly(sw *simWatch, name string) string {
 	}
 	k, stored := sw.told[name], w.store[shelf{int(sw.Source), sw.Type.URL, name}]
 	gone := k.Kind == NoticeDoesNotExist && k.Reason != ReasonTimeout
-	switch value := decodeValue(stored.Raw); {
+	switch value := w.valueOf(sw.Type.URL, stored.Raw); {
 	case k.held() && !k.Stale && value != k.value():
 		return fmt.Sprintf("LKG-1: %s: %+v is held, and %q is kept", name, k, value)
-	case value != "" && (gone || k.Kind == 0 && sw.synced()):
+	case stored.Raw != nil && (gone || k.Kind == 0 && sw.synced()):
 		return fmt.Sprintf("LKG-5: %s: %+v is told, and %q is kept", name, k, value)
 	}
 	return ""

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // A world is a machine between a program, an engine, a network and servers, in which bytes decide
@@ -19,6 +20,7 @@ type world struct {
 	now     time.Time
 	config  Config
 	server  Server // what all servers are like
+	kinds   map[string]resource.AnyType
 	types   []*Type
 	servers []*simServer
 	sources [2]Source // of old-style names, and of structured ones
@@ -65,7 +67,7 @@ const (
 
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
-		TB: t, bytes: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		TB: t, bytes: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), kinds: script.Kinds(),
 		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
 	}
 	w.globs, w.aliases, w.mortal, w.fetches, w.evil = w.one(2), w.one(4), w.one(4), w.one(4), w.one(8)
@@ -77,9 +79,10 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.names = append(w.names, structuredNames...)
 	}
 	w.all = append(slices.Clone(globURLs), w.names...)
-	for i, url := range []string{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment", "test.Foo"} {
+	for _, short := range []string{"cds", "eds", "foo"} {
+		kind := w.kinds[short]
 		w.types = append(w.types, &Type{
-			URL: "type.googleapis.com/" + url, FullState: i == 0, NameField: []protowire.Number{1, 1, 0}[i],
+			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
 			Guarded: w.one(6), Stored: w.one(4), Keep: []time.Duration{0, 7 * time.Second, 40 * time.Second}[max(0, w.roll(12)-9)],
 		})
 	}
