@@ -58,7 +58,7 @@ func (w *world) tell(n Notice) {
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
 		w.must(!slices.Contains(slices.Concat(n.To, n.All)[:i], watch), "a notice is told twice to %s: %+v", sw.label(), n)
 		w.must(!sw.over, "%s is over: %+v", sw.label(), n)
-		w.must(sw.Type.URL == n.TypeURL && (sw.Name == star || sw.covers(n.Name)), "a notice is told to %s: %+v", sw.label(), n)
+		w.must(sw.Type.URL == n.TypeURL && w.hears(sw, n.Name), "a notice is told to %s: %+v", sw.label(), n)
 		w.checkTold(sw, k, told{News: n.News})
 		if n.Kind == NoticeAmbient {
 			k.ambient = n.Fault
@@ -150,6 +150,7 @@ func (w *world) check(dead bool) {
 	}
 	for _, sw := range w.watches {
 		w.checkWatch(sw)
+		w.checkAlike(sw)
 	}
 	for _, sw := range slices.Clone(w.watches) {
 		w.checkLate(sw)
@@ -196,12 +197,11 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		return "its first state never came"
 	}
 	for _, name := range w.names {
-		from := w.holder(sw, sv, name)
-		if from == nil {
+		if !sw.covers(name) {
 			continue
 		}
-		if r := from.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
-			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.told[name], from.index, r)
+		if r := sv.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
+			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.told[name], sv.index, r)
 		}
 		if why := w.keptWrongly(sw, name); why != "" {
 			return why
@@ -210,22 +210,21 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 	return ""
 }
 
-// holder is the server whose word on a name a watch hears: that of its own source, or, for the wildcard and a structured
-// name that something else covers, the first of the other source; nil for none.
-func (w *world) holder(sw *simWatch, sv *simServer, name string) *simServer {
-	own, others := w.sources[0], w.sources[1]
-	other := w.servers[others.Servers[0]]
-	switch {
-	case sw.covers(name):
-		return sv
-	case sw.Name != star || !structured(name) || other.dead:
-		return nil
-	case own.Answers != nil && !slices.ContainsFunc(own.Servers, func(i int) bool { return own.Answers(i, "a") }):
-		return nil
-	case slices.ContainsFunc(w.watches, func(by *simWatch) bool { return by.Type == sw.Type && by.covers(name) }):
-		return other // GLOB-5
+// hears says whether a watch is told of a name: what it covers, and the wildcard what its servers may say.
+func (w *world) hears(sw *simWatch, name string) bool {
+	src := w.sources[sourceOf(star)]
+	may := src.Answers == nil || slices.ContainsFunc(src.Servers, func(i int) bool { return src.Answers(i, "a") })
+	return sw.covers(name) || sw.Name == star && (may || !structured(name))
+}
+
+// checkAlike: all watches that hear of a name hold the same.
+func (w *world) checkAlike(sw *simWatch) {
+	for _, name := range w.names {
+		for _, by := range w.watches {
+			alike := by.Type != sw.Type || !by.covers(name) || !w.hears(sw, name) || by.told[name].value() == sw.told[name].value()
+			w.honest(alike, "GLOB-5: %s: %s: %+v; %s: %+v", name, sw.label(), sw.told[name], by.label(), by.told[name])
+		}
 	}
-	return nil
 }
 
 // agrees says whether what a watch was told of a name is what a server has.
