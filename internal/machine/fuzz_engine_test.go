@@ -14,9 +14,10 @@ type simStream struct {
 	state   streamState
 	began   bool // a request was sent
 	writing bool
-	reading bool                // the next response may be sent
-	types   map[string]*simType // by URL
-	working *simResponse        // that is not consumed, on this incarnation or an earlier one
+	reading bool                 // the next response may be sent
+	types   map[string]*simType  // by URL
+	since   map[string]time.Time // when names are subscribed, by type and name, on incarnations that the client ended too
+	working *simResponse         // that is not consumed, on this incarnation or an earlier one
 }
 
 // owe adds a chore: what has to be done and then to be told to the machine.
@@ -87,13 +88,13 @@ func (w *world) carry(fx Effects) {
 		s := w.stream(o.Stream)
 		w.must(s.state == idle && o.Gen > s.ref.Gen, "open %v while the stream is %+v", o.Ref, s)
 		w.say("open %v", o.Ref)
-		types := map[string]*simType{}
-		for url, sub := range s.types {
-			if slices.Contains(fx.Close, s.ref) { // S-30: begun anew
-				types[url] = newSimType(sub.typ, sub.since)
-			}
+		since := s.since
+		if !slices.Contains(fx.Close, s.ref) { // S-30: else it is begun anew
+			since = map[string]time.Time{}
 		}
-		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.Type.url(), types: types, working: s.working}
+		*s = simStream{
+			ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.Type.url(), types: map[string]*simType{}, since: since, working: s.working,
+		}
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {

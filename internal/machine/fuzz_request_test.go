@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -18,27 +17,22 @@ import (
 // simType is what a server knows of a type on one incarnation of a stream.
 type simType struct {
 	typ        *Type
-	begun      bool                 // there was a request
-	subscribed map[string]bool      // names, `*` too
-	legacy     bool                 // everything is, by a request without names
-	since      map[string]time.Time // when each name was subscribed first, on this incarnation or one that the client ended
-	known      map[string]int       // revisions that the client has, by name; -1 if it has to be sent what there is
-	due        bool                 // a request asks for an answer
-	newest     string               // nonce, which each request repeats; SotW
-	accepted   string               // version; SotW
-	owed       []*simResponse       // that are not answered
+	begun      bool            // there was a request
+	subscribed map[string]bool // names, `*` too
+	legacy     bool            // everything is, by a request without names
+	known      map[string]int  // revisions that the client has, by name; -1 if it has to be sent what there is
+	due        bool            // a request asks for an answer
+	newest     string          // nonce, which each request repeats; SotW
+	accepted   string          // version; SotW
+	owed       []*simResponse  // that are not answered
 }
 
 // of is what the server knows of a type.
 func (s *simStream) of(t *Type) *simType {
 	if s.types[t.URL] == nil {
-		s.types[t.URL] = newSimType(t, map[string]time.Time{})
+		s.types[t.URL] = &simType{typ: t, subscribed: map[string]bool{}, known: map[string]int{}}
 	}
 	return s.types[t.URL]
-}
-
-func newSimType(t *Type, since map[string]time.Time) *simType {
-	return &simType{typ: t, since: since, subscribed: map[string]bool{}, known: map[string]int{}}
 }
 
 // request has a server take a request, which has to be one that a client may send.
@@ -132,18 +126,19 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		add = slices.DeleteFunc(slices.Clone(add), func(name string) bool { return sub.subscribed[name] })
 	}
 	for _, name := range add {
-		sub.add(w.now, name)
+		sub.add(name)
+		if at := sub.typ.URL + name; s.since[at].IsZero() {
+			s.since[at] = w.now
+		}
 	}
 	for _, name := range remove {
 		_, sent := sub.known[name]
 		w.must(!slices.Contains(add, name), "%q is subscribed and unsubscribed by one request", name)
 		w.honest(sub.subscribed[name] || sent, "%q is unsubscribed, which was not subscribed", name) // nor sent unasked
 		delete(sub.subscribed, name)
+		delete(s.since, sub.typ.URL+name)
 		sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 	}
-	maps.DeleteFunc(sub.since, func(name string, _ time.Time) bool {
-		return !sub.subscribes(name) && (!w.server.Delta || slices.Contains(remove, name))
-	})
 	versions := r.Delta.GetInitialResourceVersions()
 	w.must(!sub.begun || len(versions) == 0, "DELTA-2: initial versions in a later request")
 	for name, version := range versions {
@@ -163,7 +158,7 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 }
 
 // add has a server owe an answer for what is subscribed anew.
-func (sub *simType) add(now time.Time, name string) {
+func (sub *simType) add(name string) {
 	sub.due, sub.subscribed[name] = true, true
 	for member := range sub.known {
 		if encloses(name, member) {
@@ -171,12 +166,6 @@ func (sub *simType) add(now time.Time, name string) {
 		}
 	}
 	delete(sub.known, name)
-	if _, again := sub.since[name]; !again {
-		sub.since[name] = now
-		if all, ok := sub.since[star]; ok && encloses(star, name) {
-			sub.since[name] = all // with everything
-		}
-	}
 }
 
 // subscribes says whether a name is subscribed in any way.

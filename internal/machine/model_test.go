@@ -126,8 +126,9 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 // stream, the silence of others counts.
 func (w *world) asked(t *Type, name string) (since time.Time) {
 	for _, s := range w.streams {
-		for by, at := range s.of(t).since {
-			if s.state == up && (by == name || by == star && encloses(star, name)) && (since.IsZero() || at.Before(since)) {
+		for _, by := range []string{name, star} {
+			at, ok := s.since[t.URL+by]
+			if ok && s.state == up && (by == name || encloses(star, name)) && (since.IsZero() || at.Before(since)) {
 				since = at
 			}
 		}
