@@ -38,7 +38,7 @@ func (w *world) flush() {
 	at, ok := w.m.Deadline()
 	w.must(!ok || !at.Before(w.now), "the deadline %v is in the past", at)
 	for _, ref := range fx.consumed() {
-		s := w.stream(ref.Stream)
+		s := w.streams[ref.Stream]
 		w.must(s.working != nil && s.working.ref == ref, "consumed %v, of which nothing is expected", ref)
 		s.working = nil
 		w.owe(func() { w.push(Delivered{ref}) })
@@ -74,18 +74,18 @@ func (w *world) flush() {
 // carry does what is asked for of streams.
 func (w *world) carry(fx Effects) {
 	for _, ref := range fx.Close {
-		s := w.stream(ref.Stream)
+		s := w.streams[ref.Stream]
 		w.must(s.ref == ref, "close of %v, the stream is %+v", ref, s)
 		w.say("close %v", ref)
 		s.state = idle
 	}
 	for _, wait := range fx.Wait {
-		s := w.stream(wait.Stream)
+		s := w.streams[wait.Stream]
 		w.must(s.state == idle || wait.Fault.Err == errDeaf, "wait of %+v on stream %+v", wait, s)
 		s.ref, s.state = wait.Ref, waiting
 	}
 	for _, o := range fx.Open {
-		s := w.stream(o.Stream)
+		s := w.streams[o.Stream]
 		w.must(s.state == idle && o.Gen > s.ref.Gen, "open %v while the stream is %+v", o.Ref, s)
 		w.say("open %v", o.Ref)
 		since := s.since
@@ -98,20 +98,13 @@ func (w *world) carry(fx Effects) {
 		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {
-		if s := w.stream(ref.Stream); s.ref == ref {
+		if s := w.streams[ref.Stream]; s.ref == ref {
 			s.reading = true
 		}
 	}
 	for _, send := range fx.Send {
 		w.request(send)
 	}
-}
-
-func (w *world) stream(i int) *simStream {
-	for len(w.streams) <= i {
-		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}, types: map[string]*simType{}})
-	}
-	return w.streams[i]
 }
 
 func (w *world) up(s *simStream, ref Ref) {
@@ -152,7 +145,7 @@ func (w *world) judge(p *Proposal) {
 		err = errors.New("the guard refuses it")
 	}
 	if p.resp != nil {
-		w.stream(p.ref.Stream).working.refused = err != nil
+		w.streams[p.ref.Stream].working.refused = err != nil
 	}
 	for _, name := range p.Removed {
 		if err != nil && p.resp == nil { // it is what the server does not speak of, which stays

@@ -20,7 +20,7 @@ type simType struct {
 	begun      bool            // there was a request
 	subscribed map[string]bool // names, `*` too
 	legacy     bool            // everything is, by a request without names
-	known      map[string]int  // revisions that the client has, by name; -1 if it has to be sent what there is
+	known      map[string]int  // revisions that the client has, by name; -1 if it has to be told what there is
 	due        bool            // a request asks for an answer
 	newest     string          // nonce, which each request repeats; SotW
 	accepted   string          // version; SotW
@@ -37,7 +37,7 @@ func (s *simStream) of(t *Type) *simType {
 
 // request has a server take a request, which has to be one that a client may send.
 func (w *world) request(send Send) {
-	s := w.stream(send.Stream)
+	s := w.streams[send.Stream]
 	w.must(s.ref == send.Ref && s.state == up && !s.writing, "a request to stream %v, which is %+v", send.Ref, s)
 	s.writing = true
 	w.owe(func() {
@@ -93,7 +93,7 @@ func (w *world) answered(s *simStream, sub *simType, r *testutil.Request) {
 func (w *world) verdict(s *simStream, sub *simType, r *simResponse, detail *status.Status) {
 	counts := !slices.ContainsFunc(w.sources[:], func(src Source) bool { return slices.Index(src.Servers, s.server.index) > 0 })
 	watched := func(name string) bool {
-		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
+		return slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sub.subscribed[sw.Name] && sw.covers(name) })
 	}
 	if detail == nil {
 		sub.accepted = r.version
@@ -126,7 +126,12 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		add = slices.DeleteFunc(slices.Clone(add), func(name string) bool { return sub.subscribed[name] })
 	}
 	for _, name := range add {
-		sub.add(name)
+		sub.due, sub.subscribed[name], sub.known[name] = true, true, -1
+		for member := range sub.known {
+			if encloses(name, member) {
+				sub.known[member] = -1
+			}
+		}
 		if at := sub.typ.URL + name; s.since[at].IsZero() {
 			s.since[at] = w.now
 		}
@@ -157,25 +162,14 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 	}
 }
 
-// add has a server owe an answer for what is subscribed anew.
-func (sub *simType) add(name string) {
-	sub.due, sub.subscribed[name] = true, true
-	for member := range sub.known {
-		if encloses(name, member) {
-			sub.known[member] = -1 // it is sent again, or said to be gone
-		}
-	}
-	delete(sub.known, name)
-}
-
-// subscribes says whether a name is subscribed in any way.
-func (sub *simType) subscribes(name string) bool {
+// subscribes says whether a name is subscribed in any way. From a file everything is.
+func (w *world) subscribes(sub *simType, name string) bool {
 	for subscribed := range sub.subscribed {
 		if subscribed == name || encloses(subscribed, name) {
 			return true
 		}
 	}
-	return false
+	return w.server.FullState
 }
 
 // checkSubscribed: at rest a server knows of what is wanted, and of nothing else.

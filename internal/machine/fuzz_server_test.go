@@ -168,11 +168,6 @@ func (w *world) owes(s *simStream, sub *simType) bool {
 	return sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s.server.stores[sub.typ.URL], sub, name) })
 }
 
-// wants says whether a response has a name. A file says everything anyway.
-func (w *world) wants(sub *simType, name string) bool {
-	return w.server.FullState || sub.subscribes(name)
-}
-
 // tells is what a server has to say of a name, or of a glob, which is there if it has members. Of an error hears only who
 // subscribed to the name itself.
 func (st simStore) tells(sub *simType, name string) *simResource {
@@ -188,15 +183,10 @@ func (st simStore) tells(sub *simType, name string) *simResource {
 
 // news says whether the client does not know what there is to say of a name.
 func (w *world) news(st simStore, sub *simType, name string) bool {
+	r := st.tells(sub, name)
 	revision, known := sub.known[name]
-	switch r := st.tells(sub, name); {
-	case !w.wants(sub, name):
-		return false
-	case r.gone() && !known:
-		return w.server.Delta && sub.subscribed[name]
-	default:
-		return revision != r.revision && (!r.gone() || w.server.Delta || w.full(sub.typ))
-	}
+	told := !r.gone() || known && (w.server.Delta || w.full(sub.typ))
+	return w.subscribes(sub, name) && revision != r.revision && told
 }
 
 // answer says what is news, and in a full state all, and sometimes more.
@@ -212,11 +202,11 @@ func (w *world) answer(s *simStream, sub *simType) {
 	for _, name := range w.all {
 		res, news := st.tells(sub, name), w.news(st, sub, name)
 		switch {
-		case !w.wants(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
+		case !w.subscribes(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for
 		case res.gone() && news && w.server.Delta: // a glob takes its members along
 			words = append(words, "-"+name)
-			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) })
+			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) && !sub.subscribed[member] })
 		case res.gone(), strings.HasSuffix(name, star), !news && !w.full(sub.typ) && !w.one(4):
 		case res.code != 0:
 			words = append(words, fmt.Sprintf("!<%s>=%d:no", name, res.code))

@@ -82,18 +82,14 @@ func (w *world) recall(ld *Load) {
 	w.push(Loaded{Load: ld, Entries: entries[half:], Last: true})
 }
 
-// keptWrongly says in what the store has something else than what a watch holds at rest.
-func (w *world) keptWrongly(sw *simWatch, name string) string {
-	if !sw.Type.Stored || structured(name) && w.collections[sw.Type.URL+star] {
-		return "" // the store has it for the wildcard's source as well
+// checkStored: at rest the store has what a server said last, as far as a watch heard it. What the wildcard has too is
+// stored for its source as well.
+func (w *world) checkStored(sw *simWatch, name string) {
+	if !sw.Type.Stored || !sw.covers(name) || structured(name) && w.collections[sw.Type.URL+star] {
+		return
 	}
-	k, stored := sw.told[name], w.store[shelf{int(sw.Source), sw.Type.URL, name}]
-	gone := k.Kind == NoticeDoesNotExist && k.Reason != ReasonTimeout
-	switch value := w.valueOf(sw.Type.URL, stored.Raw); {
-	case k.held() && !k.Stale && value != k.value():
-		return fmt.Sprintf("LKG-1: %s: %+v is held, and %q is kept", name, k, value)
-	case stored.Raw != nil && (gone || k.Kind == 0 && sw.synced()):
-		return fmt.Sprintf("LKG-5: %s: %+v is told, and %q is kept", name, k, value)
-	}
-	return ""
+	k, kept := sw.told[name], w.store[shelf{int(sw.Source), sw.Type.URL, name}]
+	gone := k.Kind == NoticeDoesNotExist && k.Reason != ReasonTimeout || k.Kind == 0 && sw.synced()
+	w.honest(!k.held() || k.Stale || k.value() == w.valueOf(sw.Type.URL, kept.Raw), "LKG-1: %s: %+v is held, and %+v is kept", name, k, kept)
+	w.honest(!gone || kept.Raw == nil, "LKG-5: %s: %+v is told, and %+v is kept", name, k, kept)
 }

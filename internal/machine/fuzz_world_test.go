@@ -119,6 +119,9 @@ func (w *world) drawServers() {
 	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
 		w.servers = append(w.servers, &simServer{index: i, stores: map[string]simStore{}})
+		for range w.types { // maybe one for each
+			w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}, types: map[string]*simType{}})
+		}
 	}
 	var answers func(server int, authority string) bool
 	if w.one(3) { // structured names are none of the other servers'

@@ -178,18 +178,17 @@ func (w *world) checkLate(sw *simWatch) {
 // checkWatch: a watch holds what its first server has. If that is down, it may hold what another has, or what
 // it held, and knows of the trouble.
 func (w *world) checkWatch(sw *simWatch) {
-	wrong := "its servers are down"
-	for i, server := range w.sources[sw.Source].Servers {
-		sv := w.servers[server]
-		if sv.dead {
-			continue
-		}
-		if wrong = w.differs(sw, sv); wrong == "" {
-			return
-		}
-		w.honest(i > 0, "%s: %s", sw.label(), wrong)
+	order := w.sources[sw.Source].Servers
+	if w.servers[order[0]].dead {
+		serves := func(i int) bool { return !w.servers[i].dead && w.differs(sw, w.servers[i]) == "" }
+		w.honest(sw.told[sw.Name].answered() || slices.ContainsFunc(order, serves), "%s: its server is down, and nothing is told", sw.label())
+		return
 	}
-	w.honest(sw.told[sw.Name].answered(), "%s: %s", sw.label(), wrong)
+	wrong := w.differs(sw, w.servers[order[0]])
+	w.honest(wrong == "", "%s: %s", sw.label(), wrong)
+	for _, name := range w.names {
+		w.checkStored(sw, name)
+	}
 }
 
 // differs says in what a watch holds something else than a server has.
@@ -198,14 +197,8 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 		return "its first state never came"
 	}
 	for _, name := range w.names {
-		if !sw.covers(name) {
-			continue
-		}
-		if r := sv.stores[sw.Type.URL].has(name); !w.agrees(sw, name, *r) {
+		if r := sv.stores[sw.Type.URL].has(name); sw.covers(name) && !w.agrees(sw, name, *r) {
 			return fmt.Sprintf("%s: %+v; server %d has %+v", name, sw.told[name], sv.index, r)
-		}
-		if why := w.keptWrongly(sw, name); why != "" {
-			return why
 		}
 	}
 	return ""
