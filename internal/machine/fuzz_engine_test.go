@@ -23,8 +23,11 @@ type simStream struct {
 // owe adds a chore: what has to be done and then to be told to the machine.
 func (w *world) owe(do func()) { w.chores = append(w.chores, do) }
 
+// prompt says that nothing is late, the servers neither.
+const prompt = -1
+
 // late says that something is not to be done yet. It is done later, and maybe after other things.
-func (w *world) late() bool { return w.lazy > 0 && w.roll(3) < w.lazy }
+func (w *world) late() bool { return w.lazy > 0 && w.roll(4) < w.lazy }
 
 // flush steps the machine with what has been collected, and does what it asks for.
 func (w *world) flush() {
@@ -53,7 +56,7 @@ func (w *world) flush() {
 	}
 	for _, ev := range events {
 		if stop, ok := ev.(Stop); ok {
-			stop.Owner.(*simWatch).over = true
+			stop.Owner.(*simWatch).told = nil // no more
 		}
 	}
 	for _, t := range fx.Decode {
@@ -155,8 +158,8 @@ func (w *world) judge(p *Proposal) {
 	w.push(Guarded{p, err})
 }
 
-// prompt does the chores that are not late.
-func (w *world) prompt() {
+// work does the chores that are not late.
+func (w *world) work() {
 	for again := true; again; again = len(w.queue) > 0 {
 		w.flush()
 		for _, do := range take(&w.chores) {
@@ -169,6 +172,9 @@ func (w *world) prompt() {
 		for _, s := range w.streams {
 			if s.state == waiting && !s.server.dead && !w.late() {
 				w.retry(s)
+			}
+			if w.lazy == prompt {
+				w.respond(s)
 			}
 		}
 	}
@@ -188,6 +194,6 @@ func (w *world) pass(d time.Duration) {
 		}
 		w.must(spins <= 3, "the deadline %v stays where it is", at)
 		w.push(Tick{})
-		w.prompt()
+		w.work()
 	}
 }

@@ -63,7 +63,7 @@ func run(t testing.TB, b []byte) {
 
 // act does one thing, and then what is not late.
 func (w *world) act() {
-	switch op := w.roll(31); {
+	switch op := w.roll(25); {
 	case op < 4:
 		w.start()
 	case op < 6 && len(w.watches) > 0:
@@ -72,28 +72,23 @@ func (w *world) act() {
 		w.change()
 	case op < 16:
 		w.pick(w.respond)
-	case op < 22 && len(w.chores) > 0:
-		i := w.roll(len(w.chores))
-		do := w.chores[i]
-		w.chores = slices.Delete(w.chores, i, i+1)
-		do()
-	case op < 24:
+	case op < 18:
 		w.pick(w.retry)
-	case op < 26:
+	case op < 20:
 		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[w.roll(8)])
-	case op < 27:
+	case op < 21:
 		w.pick(w.end)
-	case op < 28:
+	case op < 22:
 		w.lazy = w.roll(4)
-	case op < 29:
+	case op < 23:
 		w.settle(w.one(2))
-	case op < 30:
+	case op < 24:
 		w.pick(w.stale)
 	default:
 		w.reach(w.servers[w.roll(len(w.servers))])
 	}
 	if !w.late() {
-		w.prompt()
+		w.work()
 	}
 }
 
@@ -172,31 +167,19 @@ func (w *world) stale(s *simStream) {
 func (w *world) settle(dead bool) {
 	w.say("settle, servers stay dead: %v", dead)
 	lazy, hated, bytes := w.lazy, w.hated, w.bytes
-	w.lazy, w.hated, w.bytes = 0, nil, nil // nothing is left to chance
+	w.lazy, w.hated, w.bytes = prompt, nil, nil // nothing is left to chance
 	for _, s := range w.servers {
 		if s.dead && !dead {
 			w.reach(s)
 		}
 	}
-	w.serve()
 	for i := range 60 { // for types that are held back, and streams that begin anew
 		w.pass([]time.Duration{100 * time.Millisecond, 30 * time.Second}[i/30])
 		for _, s := range w.streams {
 			w.retry(s)
 		}
-		w.serve()
 	}
 	w.pass(2 * time.Minute)
 	w.check(dead)
 	w.lazy, w.hated, w.bytes = lazy, hated, bytes
-}
-
-// serve has servers say all that they owe.
-func (w *world) serve() {
-	for again := true; again; again = len(w.queue) > 0 {
-		w.prompt()
-		for _, s := range w.streams {
-			w.respond(s)
-		}
-	}
 }

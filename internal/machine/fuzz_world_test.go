@@ -42,7 +42,7 @@ type world struct {
 	store       map[shelf]Kept
 	kept        map[string]bool // what it has had: types, names and values
 	serial      int             // of what servers make
-	lazy        int             // how many of three chores of the engine, the store and the program are late; of all the machine hears nothing
+	lazy        int             // how many of four chores of the engine, the store and the program are late; or prompt
 	steps       int             // of the machine, at this moment
 	log         []func() string
 }

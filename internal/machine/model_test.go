@@ -12,8 +12,7 @@ import (
 type simWatch struct {
 	*Watch
 	began time.Time
-	over  bool
-	told  map[string]told
+	told  map[string]told // nil once it is over
 }
 
 func (sw *simWatch) label() string { return script.Short(sw.Type.URL) + "/" + sw.Name }
@@ -57,7 +56,7 @@ func (w *world) tell(n Notice) {
 		k := sw.told[n.Name]
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
 		w.must(!slices.Contains(slices.Concat(n.To, n.All)[:i], watch), "a notice is told twice to %s: %+v", sw.label(), n)
-		w.must(!sw.over, "%s is over: %+v", sw.label(), n)
+		w.must(sw.told != nil, "%s is over: %+v", sw.label(), n)
 		w.must(sw.Type.URL == n.TypeURL && w.hears(sw, n.Name), "a notice is told to %s: %+v", sw.label(), n)
 		w.checkTold(sw, k, told{News: n.News})
 		if n.Kind == NoticeAmbient {
@@ -163,7 +162,7 @@ func (w *world) checkLate(sw *simWatch) {
 	late := w.begin(&Watch{
 		Type: sw.Type, Name: sw.Name, Wildcard: sw.Wildcard, Explicit: sw.Explicit, Source: sw.Source, Patient: sw.Patient, FetchTimeout: sw.FetchTimeout,
 	})
-	w.prompt()
+	w.work()
 	for _, name := range append(slices.Clone(w.names), sw.Name) {
 		k, l := sw.told[name], late.told[name]
 		nothing := name != sw.Name && !k.held() && !l.held()                                          // of a collection's member
@@ -172,7 +171,7 @@ func (w *world) checkLate(sw *simWatch) {
 		w.must(same || nothing || over, "WATCH-3: %s: %s: told late: %+v, before: %+v", sw.label(), name, l, k)
 	}
 	w.stop(slices.Index(w.watches, late))
-	w.prompt()
+	w.work()
 }
 
 // checkWatch: a watch holds what its first server has. If that is down, it may hold what another has, or what
