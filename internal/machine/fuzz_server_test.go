@@ -94,16 +94,20 @@ func (w *world) change() {
 		if one < len(w.servers) && i != one {
 			continue
 		}
-		st, r := s.stores[t.URL], r
-		if was := st.has(r.name); touched && isGood(was.value) {
+		r := r
+		if was := s.stores[t.URL].has(r.name); touched && isGood(was.value) {
 			r = *was // the same, in other bytes
 			r.swapped = !was.swapped
 		}
-		r.revision = len(st) + 1
-		r.version = s.version(r.revision)
-		s.stores[t.URL] = append(st, &r)
+		s.put(t, r)
 		w.say("server %d has %s: %+v", i, script.Short(t.URL), r)
 	}
+}
+
+func (s *simServer) put(t *Type, r simResource) {
+	r.revision = len(s.stores[t.URL]) + 1
+	r.version = s.version(r.revision)
+	s.stores[t.URL] = append(s.stores[t.URL], &r)
 }
 
 // has is what there is under a name now.

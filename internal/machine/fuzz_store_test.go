@@ -15,18 +15,13 @@ type shelf struct {
 	url, name string
 }
 
-func (w *world) put(source int, url string, k Kept) {
-	w.store[shelf{source, url, k.Name}] = k
-	w.kept[url+k.Name+w.valueOf(url, k.Raw)] = true
-}
-
 // valueOf is what a payload says; "" if there is none, or the program refuses it.
 func (w *world) valueOf(url string, raw []byte) string {
 	value, _ := decodeItem(w.kinds[script.Short(url)], Item{Raw: raw}).Value.(string)
 	return value
 }
 
-// fill gives the store what an earlier run of the program left.
+// fill gives the store what an earlier run of the program left: what servers gave, and do not have any more.
 func (w *world) fill() {
 	for _, t := range w.types {
 		for _, name := range append(slices.Clone(w.all), star) {
@@ -43,7 +38,9 @@ func (w *world) fill() {
 			}
 			k := stored(w, w.now, script.Short(t.URL), []string{word})[0]
 			k.Server = order[w.roll(len(order))]
-			w.put(sourceOf(name), t.URL, k)
+			w.store[shelf{sourceOf(name), t.URL, name}] = k
+			w.servers[k.Server].put(t, simResource{name: name, value: w.valueOf(t.URL, k.Raw)})
+			w.servers[k.Server].put(t, simResource{name: name})
 		}
 	}
 }
@@ -62,7 +59,7 @@ func (w *world) keep(k Keep) {
 		}
 		given := w.servers[c.Server].stores[k.TypeURL].gave(c.Name, value) > 0
 		w.honest(c.Complete || given, "LKG-1: %q is kept of %s, which server %d never gave or the program refused", value, c.Name, c.Server)
-		w.put(k.Source, k.TypeURL, c)
+		w.store[shelf{k.Source, k.TypeURL, c.Name}] = c
 	}
 }
 

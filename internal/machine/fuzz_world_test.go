@@ -40,10 +40,9 @@ type world struct {
 	collections map[string]bool // that were watched, by type and name
 	spared      map[string]bool // that a guard has kept though a server does not speak of them
 	store       map[shelf]Kept
-	kept        map[string]bool // what it has had: types, names and values
-	serial      int             // of what servers make
-	lazy        int             // how many of four chores of the engine, the store and the program are late; or prompt
-	steps       int             // of the machine, at this moment
+	serial      int // of what servers make
+	lazy        int // how many of four chores of the engine, the store and the program are late; or prompt
+	steps       int // of the machine, at this moment
 	log         []func() string
 }
 
@@ -68,7 +67,7 @@ const (
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, bytes: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), kinds: script.Kinds(),
-		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{}, kept: map[string]bool{},
+		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{},
 	}
 	w.globs, w.aliases, w.mortal, w.fetches, w.evil = w.one(2), w.one(4), w.one(4), w.one(4), w.one(8)
 	w.names = slices.Clone(plainNames)

@@ -82,13 +82,9 @@ func (w *world) checkTold(sw *simWatch, was, n told) {
 	case NoticeDoesNotExist:
 		w.checkAbsence(sw, was, n, possible)
 	case NoticeUpdated:
-		if n.Stale { // what the wildcard's has of the other's is held once
-			possible(was.Kind != NoticeDoesNotExist, "LKG-5, LKG-8: the store's word in place of a server's")
-			possible(w.kept[sw.Type.URL+n.Name+n.value()], "LKG-1: a stale value that was never kept")
-			break
-		}
-		possible(gave(n.value()) > 0, "a value that the server never gave, or that the program refuses")
-		possible(!was.held() || was.Stale || gave(n.value()) >= gave(was.value()), "a value that is older than the one that is held")
+		possible(!n.Stale || was.Kind != NoticeDoesNotExist, "LKG-5, LKG-8: the store's word in place of a server's")
+		possible(gave(n.value()) > 0, "LKG-1: a value that the server never gave, or that the program refuses")
+		possible(!was.held() || gave(n.value()) >= gave(was.value()), "a value that is older than the one that is held")
 	case NoticeFailed:
 		drops := w.server.FailOnDataErrors && (n.Fault.Kind == FaultRejected || n.Fault.Kind == FaultData)
 		possible(!was.held() || drops, "ERR-3: trouble takes a value away")
