@@ -67,12 +67,8 @@ func encloses(collection, name string) bool {
 // change changes what some servers have.
 func (w *world) change() {
 	t := w.types[w.roll(3)]
-	names := plainNames
-	if w.globs && w.one(2) {
-		names = structuredNames
-	}
 	w.serial++
-	r := simResource{name: names[w.roll(len(names))], value: fmt.Sprint("good", w.serial)}
+	r := simResource{name: w.resources[w.roll(len(w.resources))], value: fmt.Sprint("good", w.serial)}
 	touched := false
 	switch w.roll(10) {
 	case 0, 1:

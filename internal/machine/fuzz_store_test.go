@@ -82,7 +82,7 @@ func (w *world) recall(ld *Load) {
 // checkStored: at rest the store has what a server said last, as far as a watch heard it. What the wildcard has too is
 // stored for its source as well.
 func (w *world) checkStored(sw *simWatch, name string) {
-	if !sw.Type.Stored || !sw.covers(name) || structured(name) && w.collections[sw.Type.URL+star] {
+	if !sw.Type.Stored || !sw.covers(name) || structured(name) && w.watched[sw.Type.URL+star] {
 		return
 	}
 	k, kept := sw.told[name], w.store[shelf{int(sw.Source), sw.Type.URL, name}]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,19 +94,11 @@ func (w *world) act() {
 }
 
 func (w *world) start() {
-	t := w.types[w.roll(3)]
-	watch := &Watch{Type: t, Name: w.names[w.roll(len(w.names))]}
-	switch n := w.roll(8); {
-	case w.aliases: // a resource that is held under an alias is no member of a collection
-	case n == 0 || n == 1:
-		watch.Name, watch.Wildcard, watch.Explicit = star, true, n == 1
-	case n == 2 && w.globs:
-		watch.Name, watch.Wildcard = globURLs[w.roll(len(globURLs))], true
+	name := w.names[w.roll(len(w.names))]
+	if !w.aliases && w.one(3) { // a resource that is held under an alias is no member of a collection
+		name = w.collections[w.roll(len(w.collections))]
 	}
-	if watch.Wildcard {
-		w.collections[t.URL+watch.Name] = true
-	}
-	watch.Source = int32(sourceOf(watch.Name))
+	watch := Watch{Type: w.types[w.roll(3)], Name: name, Explicit: w.one(2)}
 	if w.fetches {
 		n := w.roll(4)
 		watch.Patient, watch.FetchTimeout = n == 0, []time.Duration{0, 0, 5 * time.Second, 20 * time.Second}[n]
@@ -113,12 +106,12 @@ func (w *world) start() {
 	w.begin(watch)
 }
 
-func (w *world) begin(watch *Watch) *simWatch {
-	sw := &simWatch{Watch: watch, began: w.now, told: map[string]told{}}
-	watch.Owner = sw
-	w.watches = append(w.watches, sw)
+func (w *world) begin(watch Watch) *simWatch {
+	sw := &simWatch{Watch: &watch, began: w.now, told: map[string]told{}}
+	watch.Owner, watch.Source, watch.Wildcard = sw, int32(sourceOf(watch.Name)), strings.HasSuffix(watch.Name, star)
+	w.watches, w.watched[watch.Type.URL+watch.Name] = append(w.watches, sw), true
 	w.say("start %s explicit %v", sw.label(), watch.Explicit)
-	w.push(Start{watch})
+	w.push(Start{&watch})
 	return sw
 }
 

@@ -15,35 +15,36 @@ import (
 // what its server has (model_test.go), and at rest it has to hold that, whatever happened before.
 type world struct {
 	testing.TB
-	bytes   []byte // that decide; at their end they give zeros
-	m       *Machine
-	now     time.Time
-	config  Config
-	server  Server // what all servers are like
-	kinds   map[string]resource.AnyType
-	types   []*Type
-	servers []*simServer
-	sources [2]Source // of old-style names, and of structured ones
-	names   []string  // that may be watched
-	all     []string  // these, and globs
-	globs   bool      // structured ones are among them
-	aliases bool
-	mortal  bool // some resources have a time to live
-	fetches bool // watches have an initial fetch timeout
-	evil    bool // servers send what means nothing, so watches may hold anything
-	hated   *Type
+	bytes       []byte // that decide; at their end they give zeros
+	m           *Machine
+	now         time.Time
+	config      Config
+	server      Server // what all servers are like
+	kinds       map[string]resource.AnyType
+	types       []*Type
+	servers     []*simServer
+	sources     [2]Source // of old-style names, and of structured ones
+	resources   []string  // their names
+	names       []string  // these, and aliases
+	all         []string  // these, and globs
+	collections []string  // that may be watched, some more often
+	aliases     bool
+	mortal      bool // some resources have a time to live
+	fetches     bool // watches have an initial fetch timeout
+	evil        bool // servers send what means nothing, so watches may hold anything
+	hated       *Type
 
-	watches     []*simWatch
-	streams     []*simStream
-	chores      []func()
-	queue       []Event
-	collections map[string]bool // that were watched, by type and name
-	spared      map[string]bool // that a guard has kept though a server does not speak of them
-	store       map[shelf]Kept
-	serial      int // of what servers make
-	lazy        int // how many of four chores of the engine, the store and the program are late; or prompt
-	steps       int // of the machine, at this moment
-	log         []func() string
+	watches []*simWatch
+	streams []*simStream
+	chores  []func()
+	queue   []Event
+	watched map[string]bool // what ever was, by type and name
+	spared  map[string]bool // that a guard has kept though a server does not speak of them
+	store   map[shelf]Kept
+	serial  int // of what servers make
+	lazy    int // how many of four chores of the engine, the store and the program are late; or prompt
+	steps   int // of the machine, at this moment
+	log     []func() string
 }
 
 // roll is a number below n.
@@ -67,15 +68,16 @@ const (
 func newWorld(t testing.TB, b []byte) *world {
 	w := &world{
 		TB: t, bytes: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), kinds: script.Kinds(),
-		collections: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{},
+		watched: map[string]bool{}, spared: map[string]bool{}, store: map[shelf]Kept{},
 	}
-	w.globs, w.aliases, w.mortal, w.fetches, w.evil = w.one(2), w.one(4), w.one(4), w.one(4), w.one(8)
-	w.names = slices.Clone(plainNames)
+	w.aliases, w.mortal, w.fetches, w.evil = w.one(4), w.one(4), w.one(4), w.one(8)
+	w.resources, w.collections = slices.Clone(plainNames), []string{star, star}
+	if w.one(2) {
+		w.resources, w.collections = append(w.resources, structuredNames...), append(w.collections, globURLs...)
+	}
+	w.names = slices.Clone(w.resources)
 	if w.aliases {
 		w.names = append(w.names, aliasOf["a"], aliasOf["b"])
-	}
-	if w.globs {
-		w.names = append(w.names, structuredNames...)
 	}
 	w.all = append(slices.Clone(globURLs), w.names...)
 	for _, short := range []string{"cds", "eds", "foo"} {

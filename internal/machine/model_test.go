@@ -105,7 +105,8 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 		lacked := !was.held() || st.lacked(n.Name, st.gave(n.Name, was.value()))
 		possible(lacked || silence || given || kept, "the server has the resource all the while")
 	case was.held() && was.Stale:
-		possible(w.collected(sw.Type, n.Name) || w.full(sw.Type), "LKG-5: silence takes a stale value away")
+		collected := slices.ContainsFunc(w.collections, func(c string) bool { return w.watched[sw.Type.URL+c] && encloses(c, n.Name) })
+		possible(collected || w.full(sw.Type), "LKG-5: silence takes a stale value away")
 	case was.held():
 		elsewhere := slices.ContainsFunc(w.servers, func(sv *simServer) bool {
 			return sv.index != n.Server && sv.stores[sw.Type.URL].gave(n.Name, was.value()) > 0
@@ -131,11 +132,6 @@ func (w *world) asked(t *Type, name string) (since time.Time) {
 	return since
 }
 
-// collected says whether a collection was watched that has a name as its member.
-func (w *world) collected(t *Type, name string) bool {
-	return slices.ContainsFunc(append(globURLs, star), func(c string) bool { return w.collections[t.URL+c] && encloses(c, name) })
-}
-
 // check compares what every watch was told with what it should hold, when nothing is under way.
 func (w *world) check(dead bool) {
 	w.must(len(w.chores)+len(w.queue) == 0, "%d chores and %d events are not done with", len(w.chores), len(w.queue))
@@ -155,9 +151,7 @@ func (w *world) check(dead bool) {
 
 // checkLate: a watch that begins at rest is told what the others of its name were told.
 func (w *world) checkLate(sw *simWatch) {
-	late := w.begin(&Watch{
-		Type: sw.Type, Name: sw.Name, Wildcard: sw.Wildcard, Explicit: sw.Explicit, Source: sw.Source, Patient: sw.Patient, FetchTimeout: sw.FetchTimeout,
-	})
+	late := w.begin(Watch{Type: sw.Type, Name: sw.Name, Explicit: sw.Explicit, Patient: sw.Patient, FetchTimeout: sw.FetchTimeout})
 	w.work()
 	for _, name := range append(slices.Clone(w.names), sw.Name) {
 		k, l := sw.told[name], late.told[name]
