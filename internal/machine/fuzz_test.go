@@ -110,7 +110,7 @@ func (w *world) begin(watch Watch) *simWatch {
 	sw := &simWatch{Watch: &watch, began: w.now, told: map[string]told{}}
 	watch.Owner, watch.Source, watch.Wildcard = sw, int32(sourceOf(watch.Name)), strings.HasSuffix(watch.Name, star)
 	w.watches, w.watched[watch.Type.URL+watch.Name] = append(w.watches, sw), true
-	w.say("start %s explicit %v", sw.label(), watch.Explicit)
+	w.say("start %s explicit %v", sw, watch.Explicit)
 	w.push(Start{&watch})
 	return sw
 }
@@ -118,7 +118,7 @@ func (w *world) begin(watch Watch) *simWatch {
 func (w *world) stop(i int) {
 	sw := w.watches[i]
 	w.watches = slices.Delete(w.watches, i, i+1)
-	w.say("stop %s", sw.label())
+	w.say("stop %s", sw)
 	w.push(Stop{sw.Watch})
 	if w.one(4) {
 		w.push(Stop{sw.Watch}) // twice is nothing

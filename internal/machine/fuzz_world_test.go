@@ -90,10 +90,7 @@ func newWorld(t testing.TB, b []byte) *world {
 	if w.one(3) {
 		w.hated = w.types[w.roll(3)] // servers end streams that ask for it
 	}
-	w.config = Config{ResourceTimeout: period, Linger: time.Second}
-	if w.one(6) {
-		w.config.ResourceTimeout = -1 // no timers
-	}
+	w.config = Config{ResourceTimeout: []time.Duration{period, period, period, period, period, -1}[w.roll(6)], Linger: time.Second}
 	w.drawServers()
 	w.fill()
 	for range 10 {
@@ -104,19 +101,15 @@ func newWorld(t testing.TB, b []byte) *world {
 
 // drawServers draws what servers are like, and who answers for what.
 func (w *world) drawServers() {
-	w.server = Server{NodeAlways: w.one(4), Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
-	switch sotw := !w.server.Delta; w.roll(8) {
-	case 0:
-		w.server.Polled = sotw
-		w.server.PerType = w.server.PerType || sotw
-	case 1:
-		w.server.FullState = sotw // a file
-	case 2:
-		w.server.Rate = Rate{Tokens: 2, Every: time.Second}
-	}
-	if w.one(4) {
-		w.server.TransientTimeout = 30 * time.Second
-	}
+	few := Rate{Tokens: 2, Every: time.Second}
+	w.server = []Server{
+		{Delta: true}, {Delta: true}, {Delta: true}, {Delta: true, Rate: few}, {}, {}, {Rate: few},
+		{Polled: true, PerType: true}, {FullState: true}, // a file
+	}[w.roll(9)]
+	w.server.PerType = w.server.PerType || w.one(2)
+	w.server.NodeAlways, w.server.ExplicitWildcard, w.server.ResumeVersion = w.one(4), w.one(4), w.one(4)
+	w.server.KeepDeleted, w.server.FailOnDataErrors = w.one(4), w.one(4)
+	w.server.TransientTimeout = []time.Duration{0, 0, 0, 30 * time.Second}[w.roll(4)]
 	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
 		w.servers = append(w.servers, &simServer{index: i, stores: map[string]simStore{}})

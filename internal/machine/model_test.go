@@ -15,7 +15,7 @@ type simWatch struct {
 	told  map[string]told // nil once it is over
 }
 
-func (sw *simWatch) label() string { return script.Short(sw.Type.URL) + "/" + sw.Name }
+func (sw *simWatch) String() string { return script.Short(sw.Type.URL) + "/" + sw.Name }
 
 func (sw *simWatch) covers(name string) bool { return name == sw.Name || encloses(sw.Name, name) }
 
@@ -54,10 +54,10 @@ func (w *world) tell(n Notice) {
 	for i, watch := range slices.Concat(n.To, n.All) {
 		sw := watch.Owner.(*simWatch)
 		k := sw.told[n.Name]
-		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
-		w.must(!slices.Contains(slices.Concat(n.To, n.All)[:i], watch), "a notice is told twice to %s: %+v", sw.label(), n)
-		w.must(sw.told != nil, "%s is over: %+v", sw.label(), n)
-		w.must(sw.Type.URL == n.TypeURL && w.hears(sw, n.Name), "a notice is told to %s: %+v", sw.label(), n)
+		w.say("  tell %v: kind %d %s %v %v %v", sw, n.Kind, n.Name, n.Value, n.Reason, n.Fault)
+		w.must(!slices.Contains(slices.Concat(n.To, n.All)[:i], watch), "a notice is told twice to %s: %+v", sw, n)
+		w.must(sw.told != nil, "%s is over: %+v", sw, n)
+		w.must(sw.Type.URL == n.TypeURL && w.hears(sw, n.Name), "a notice is told to %s: %+v", sw, n)
 		w.checkTold(sw, k, told{News: n.News})
 		if n.Kind == NoticeAmbient {
 			k.ambient = n.Fault
@@ -72,7 +72,7 @@ func (w *world) tell(n Notice) {
 func (w *world) checkTold(sw *simWatch, was, n told) {
 	possible := func(holds bool, why string) {
 		w.Helper()
-		w.honest(holds, "%s: %s: %s: %+v after %+v", sw.label(), n.Name, why, n, was)
+		w.honest(holds, "%s: %s: %s: %+v after %+v", sw, n.Name, why, n, was)
 	}
 	gave := func(value string) int { return w.servers[n.Server].stores[sw.Type.URL].gave(n.Name, value) }
 	again := n.Kind == was.Kind && n.Stale == was.Stale && n.Reason == was.Reason && n.value() == was.value()
@@ -158,7 +158,7 @@ func (w *world) checkLate(sw *simWatch) {
 		nothing := name != sw.Name && !k.held() && !l.held()                                          // of a collection's member
 		over := k.Kind == NoticeFailed && (l.Kind == 0 || l.Reason == ReasonTimeout) && w.endless(sw) // trouble, which nothing followed
 		same := k.Kind == l.Kind && k.value() == l.value() && k.Stale == l.Stale && (k.ambient != nil) == (l.ambient != nil)
-		w.must(same || nothing || over, "WATCH-3: %s: %s: told late: %+v, before: %+v", sw.label(), name, l, k)
+		w.must(same || nothing || over, "WATCH-3: %s: %s: told late: %+v, before: %+v", sw, name, l, k)
 	}
 	w.stop(slices.Index(w.watches, late))
 	w.work()
@@ -170,11 +170,11 @@ func (w *world) checkWatch(sw *simWatch) {
 	order := w.sources[sw.Source].Servers
 	if w.servers[order[0]].dead {
 		serves := func(i int) bool { return !w.servers[i].dead && w.differs(sw, w.servers[i]) == "" }
-		w.honest(sw.told[sw.Name].answered() || slices.ContainsFunc(order, serves), "%s: its server is down, and nothing is told", sw.label())
+		w.honest(sw.told[sw.Name].answered() || slices.ContainsFunc(order, serves), "%s: its server is down, and nothing is told", sw)
 		return
 	}
 	wrong := w.differs(sw, w.servers[order[0]])
-	w.honest(wrong == "", "%s: %s", sw.label(), wrong)
+	w.honest(wrong == "", "%s: %s", sw, wrong)
 	for _, name := range w.names {
 		w.checkStored(sw, name)
 	}
@@ -205,7 +205,7 @@ func (w *world) checkAlike(sw *simWatch) {
 	for _, name := range w.names {
 		for _, by := range w.watches {
 			alike := by.Type != sw.Type || !by.covers(name) || !w.hears(sw, name) || by.told[name].value() == sw.told[name].value()
-			w.honest(alike, "GLOB-5: %s: %s: %+v; %s: %+v", name, sw.label(), sw.told[name], by.label(), by.told[name])
+			w.honest(alike, "GLOB-5: %s: %s: %+v; %s: %+v", name, sw, sw.told[name], by, by.told[name])
 		}
 	}
 }
