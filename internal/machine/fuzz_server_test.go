@@ -156,16 +156,11 @@ func (w *world) respond(s *simStream) {
 		case sub.begun && t == w.hated:
 			w.end(s)
 			return
-		case sub.begun && (w.owes(s, sub) || w.one(8)):
+		case sub.begun && (sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s, sub, name) }) || w.one(8)):
 			w.answer(s, sub)
 			return
 		}
 	}
-}
-
-// owes says whether a response is owed.
-func (w *world) owes(s *simStream, sub *simType) bool {
-	return sub.due || slices.ContainsFunc(w.all, func(name string) bool { return w.news(s.server.stores[sub.typ.URL], sub, name) })
 }
 
 // tells is what a server has to say of a name, or of a glob, which is there if it has members. Of an error hears only who
@@ -182,8 +177,8 @@ func (st simStore) tells(sub *simType, name string) *simResource {
 }
 
 // news says whether the client does not know what there is to say of a name.
-func (w *world) news(st simStore, sub *simType, name string) bool {
-	r := st.tells(sub, name)
+func (w *world) news(s *simStream, sub *simType, name string) bool {
+	r := s.server.stores[sub.typ.URL].tells(sub, name)
 	revision, known := sub.known[name]
 	told := !r.gone() || known && (w.server.Delta || w.full(sub.typ))
 	return w.subscribes(sub, name) && revision != r.revision && told
@@ -200,7 +195,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 	var has []*simResource
 	var words []string // of scripts
 	for _, name := range w.all {
-		res, news := st.tells(sub, name), w.news(st, sub, name)
+		res, news := st.tells(sub, name), w.news(s, sub, name)
 		switch {
 		case !w.subscribes(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for

@@ -18,7 +18,6 @@ type world struct {
 	bytes       []byte // that decide; at their end they give zeros
 	m           *Machine
 	now         time.Time
-	config      Config
 	server      Server // what all servers are like
 	kinds       map[string]resource.AnyType
 	types       []*Type
@@ -90,7 +89,6 @@ func newWorld(t testing.TB, b []byte) *world {
 	if w.one(3) {
 		w.hated = w.types[w.roll(3)] // servers end streams that ask for it
 	}
-	w.config = Config{ResourceTimeout: []time.Duration{period, period, period, period, period, -1}[w.roll(6)], Linger: time.Second}
 	w.drawServers()
 	w.fill()
 	for range 10 {
@@ -128,7 +126,8 @@ func (w *world) drawServers() {
 			w.sources[i].Servers = append(w.sources[i].Servers, (first+k)%n)
 		}
 	}
-	w.m = newMachine(w.config, slices.Repeat([]Server{w.server}, n), w.sources[:]...)
+	c := Config{ResourceTimeout: []time.Duration{period, period, period, period, period, -1}[w.roll(6)], Linger: time.Second}
+	w.m = newMachine(c, slices.Repeat([]Server{w.server}, n), w.sources[:]...)
 }
 
 // full says whether responses of a type hold everything.

@@ -238,7 +238,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 
 // endless says that a server's silence tells a watch nothing, however long.
 func (w *world) endless(sw *simWatch) bool {
-	return sw.Patient || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
+	return sw.Patient || w.m.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
 }
 
 // beside says that a server may not know that a name of a type is wanted: everything is.
