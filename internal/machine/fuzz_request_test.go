@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,16 +133,20 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 				sub.known[member] = -1
 			}
 		}
-		if at := sub.typ.URL + name; s.since[at].IsZero() {
-			s.since[at] = w.now
+		since, at := w.now, sub.typ.URL+name
+		if encloses(star, name) {
+			since = cmp.Or(s.since[sub.typ.URL+star], since) // with everything
 		}
+		s.since[at] = cmp.Or(s.since[at], since)
 	}
 	for _, name := range remove {
 		_, sent := sub.known[name]
 		w.must(!slices.Contains(add, name), "%q is subscribed and unsubscribed by one request", name)
 		w.honest(sub.subscribed[name] || sent, "%q is unsubscribed, which was not subscribed", name) // nor sent unasked
 		delete(sub.subscribed, name)
-		delete(s.since, sub.typ.URL+name)
+		if !w.subscribes(sub, name) {
+			delete(s.since, sub.typ.URL+name)
+		}
 		sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 	}
 	versions := r.Delta.GetInitialResourceVersions()
