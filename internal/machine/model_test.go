@@ -76,13 +76,13 @@ func (w *world) checkTold(sw *simWatch, was, n told) {
 	}
 	gave := func(value string) int { return w.servers[n.Server].stores[sw.Type.URL].gave(n.Name, value) }
 	again := n.Kind == was.Kind && n.Stale == was.Stale && n.Reason == was.Reason && n.value() == was.value()
-	possible(!again || n.Kind == NoticeFailed || w.aliases, "WATCH-4: the same is told again") // in other bytes it may be news for one name of two
-	possible(!n.Stale || n.Kind != was.Kind || was.Stale, "LKG-5, LKG-8: the store's word in place of a server's")
+	// In other bytes a value may be news for one of its names.
+	possible(!again || n.Kind == NoticeFailed || n.held() && w.aliases, "WATCH-4: the same is told again")
+	possible(!n.Stale || was.Stale || was.Kind == 0 || was.Kind == NoticeFailed, "LKG-5, LKG-8: the store's word in place of a server's")
 	switch n.Kind {
 	case NoticeDoesNotExist:
 		w.checkAbsence(sw, was, n, possible)
 	case NoticeUpdated:
-		possible(!n.Stale || was.Kind != NoticeDoesNotExist, "LKG-5, LKG-8: the store's word in place of a server's")
 		possible(gave(n.value()) > 0, "LKG-1: a value that the server never gave, or that the program refuses")
 		possible(!was.held() || gave(n.value()) >= gave(was.value()), "a value that is older than the one that is held")
 	case NoticeFailed:
