@@ -262,8 +262,8 @@ func isBad(value string) bool  { return strings.HasPrefix(value, "bad") }
 var (
 	oddNames = []string{"", "*", "nobody", "za", "zb", "xdstp:", "xdstp://a/t/p/*", "xdstp://a/t/p/a?x=1", "xdstp://b/t/p/a", "xdstp://a/u/p/a", "xdstp://a/t/p/%61"}
 	oddItems = []string{
-		"?=1", "()", "(#)", "#", "-NAME", "-NAME{}", "<NAME>=1", "w:<NAME>=1", "<NAME>~", "w:<NAME>#", "bar:<NAME>=1", "w:bar:<NAME>=1",
-		"w:<NAME>=1^-1ns", "w:<NAME>=1^0s", "w:<NAME>=1^1ns", "w:<NAME>=1^1000000h", "w:<NAME>=1&a", "!<NAME>=5:odd", "!<NAME>=7:odd", "!<NAME>=14:odd",
+		"?=1", "?~", "()", "(#)", "#", "-NAME", "-NAME{}", "<NAME>=1", "w:<NAME>=1", "<NAME>~", "w:<NAME>#", "bar:<NAME>=1", "w:bar:<NAME>=1",
+		"w:<NAME>=1^-1ns", "w:<NAME>=1^0s", "w:<NAME>=1^1ns", "w:<NAME>=1^1000000h", "w:<NAME>=1&a", "!<NAME>=0:odd", "!<NAME>=5:odd", "!<NAME>=7:odd", "!<NAME>=14:odd",
 	}
 )
 
