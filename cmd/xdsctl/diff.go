@@ -27,13 +27,17 @@ const diffLong = `Compare two states by type and name, and changed resources fie
   DIRECTORY           all such files below it
   RECORDING           what the servers had in the end, of a file that xdsctl record wrote
 
+What a server does not tell within --resource-timeout, be it all of its listeners, and what is refused
+of it cannot be compared: that is an error. With --no-validate what breaks a rule of its message is
+compared. Of a type alone, compare files that xdsctl get -o yaml wrote.
+
 Lists whose elements have names are compared by name. Secrets are compared and not printed.
 With -o json it is a list of {type, name, change, fields: [{path, a, b}]}; change is added, removed
 or changed.
 
 Exit status
   0  both are the same
-  1  failed while running: a file cannot be read, a server cannot be reached
+  1  failed while running: a file cannot be read, a server cannot be reached, or does not tell what it has
   2  bad usage or a bad bootstrap
   3  they are different`
 

@@ -21,6 +21,8 @@ import (
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -109,6 +111,55 @@ func TestDiffJSON(t *testing.T) {
 	}
 	if _, out, _ := runOnce(t, "diff", "--show-secrets", a, b); !strings.Contains(out, `"MARK3R" -> "M4RKER"`) {
 		t.Errorf("%s", out)
+	}
+}
+
+// What a server does not tell, and what is refused of it, is no part of a state that can be compared: not with
+// another of which it is not known either, nor with one that lacks it. What it tells that it has not is.
+func TestDiffUnknown(t *testing.T) {
+	t.Parallel()
+	silent := func(map[string][]proto.Message) string {
+		return server(t, testutil.OnRequest(func(*testutil.Stream, *testutil.Request) {})).Target()
+	}
+	having := func(types map[string][]proto.Message) string {
+		return server(t, testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
+			if has, ok := types[r.TypeURL()]; ok && r.Nonce() == "" {
+				_ = st.Send(testutil.SotW(r.TypeURL(), "1", "n", has...))
+			}
+		})).Target()
+	}
+	type types = map[string][]proto.Message
+	listeners, clusters, endpoints := lds.Type.TypeURL(), cds.Type.TypeURL(), eds.Type.TypeURL()
+	refused, nameless := &clusterv3.Cluster{Name: "bad", ConnectTimeout: durationpb.New(-1)}, cluster("")
+	none := resourceFile(t, "none.yaml", cluster("a"))
+	for name, tt := range map[string]struct {
+		server func(types) string
+		types  types
+		status int
+		stderr string
+	}{
+		"silent":          {silent, nil, 1, `lds "*": the server did not answer in time`},
+		"no listeners":    {having, types{clusters: {cluster("a")}}, 1, `lds "*": the server did not answer in time`},
+		"empty":           {having, types{clusters: {cluster("a")}, listeners: {}}, 0, ""},
+		"refused":         {having, types{clusters: {cluster("a"), refused}, listeners: {}}, 1, `cds "bad": xds: `},
+		"nameless":        {having, types{clusters: {cluster("a"), nameless}, listeners: {}}, 1, `rejected: `},
+		"no endpoints":    {having, types{clusters: {edsCluster("a")}, listeners: {}}, 1, `eds "a": the server did not answer in time`},
+		"other endpoints": {having, types{clusters: {edsCluster("a")}, listeners: {}, endpoints: {assignment("b")}}, 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := tt.server(tt.types)
+			for _, b := range []string{none, "server:" + tt.server(tt.types)} {
+				status, out, errs := runOnce(t, "diff", "--resource-timeout", silence, "--log-level", "error", "server:"+a, b)
+				want := tt.status
+				if want == 3 && b != none {
+					want = 0
+				}
+				if status != want || want != 3 && out != "" || !strings.Contains(errs, tt.stderr) || (errs == "") != (want != 1) || want == 1 && !strings.Contains(errs, a) {
+					t.Errorf("%s: status %d, %s%s", b, status, errs, out)
+				}
+			}
+		})
 	}
 }
 

@@ -102,12 +102,16 @@ func get(cmd *cobra.Command, f *getFlags, args []string) error {
 
 // collector keeps the newest state of each resource. It is a [report.Printer].
 type collector struct {
-	mu   sync.Mutex                 // authorities tell at the same time
-	held map[[2]string]*report.Item // by type and name
+	mu      sync.Mutex                  // authorities tell at the same time
+	held    map[[2]string]*report.Item  // by type and name
+	answers map[[2]string]report.Answer // the newest, by type and server
 }
 
 // Print implements [report.Printer].
 func (c *collector) Print(r report.Record) error {
+	if a, ok := r.(report.Answer); ok {
+		c.answered(a)
+	}
 	about, ok := report.AboutOf(r)
 	if !ok {
 		return nil
@@ -127,6 +131,30 @@ func (c *collector) Print(r report.Record) error {
 	return nil
 }
 
+func (c *collector) answered(a report.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers == nil {
+		c.answers = map[[2]string]report.Answer{}
+	}
+	c.answers[[2]string{a.Type, a.Server}] = a
+}
+
+// refused are the newest responses that were refused, in part or as a whole, by type and server.
+func (c *collector) refused() (all []report.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.answers {
+		if a.Error != nil {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b report.Answer) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Server, b.Server))
+	})
+	return all
+}
+
 // items are the resources by type and name, and of collections those of which there is something
 // wrong. The session has ended.
 func (c *collector) items(s *session) []report.Item {
@@ -142,6 +170,7 @@ func (c *collector) items(s *session) []report.Item {
 		case it == nil && !sub.answered: // what came after the end is in its state alone
 			items = append(items, report.Item{State: s.newSubscribed(sub.Given).state})
 		case it != nil && sub.Collection:
+			it.Collection = true
 			of[key] = it.Status == report.StatusACKED
 		}
 	}
@@ -156,6 +185,20 @@ func (c *collector) items(s *session) []report.Item {
 	return items
 }
 
+// reasonOf is why a resource is missing, or what is wrong with it.
+func reasonOf(it report.Item) string {
+	reason := strings.ToLower(strings.ReplaceAll(it.Status, "_", " "))
+	switch {
+	case it.Error != nil:
+		reason = it.Error.Message
+	case it.Status == report.StatusRequested:
+		reason = "no answer when the time was up"
+	case it.Absence != "":
+		reason += " (" + it.Absence + ")"
+	}
+	return reason
+}
+
 // verdict is the status of a state, and tells what is wrong with it.
 func (s *session) verdict(items []report.Item) error {
 	if err := s.output.fault(); err != nil {
@@ -164,18 +207,10 @@ func (s *session) verdict(items []report.Item) error {
 	status := statusBad
 	items = slices.DeleteFunc(slices.Clone(items), func(it report.Item) bool { return it.Status == report.StatusACKED })
 	for _, it := range items {
-		reason := strings.ToLower(strings.ReplaceAll(it.Status, "_", " "))
-		if it.Error != nil {
-			reason = it.Error.Message
-			if k := client.ErrorKind(it.Error.Kind); k == client.ErrorConnection || k == client.ErrorStream {
-				status = statusFailed
-			}
-		} else if it.Status == report.StatusRequested {
-			reason = "no answer when the time was up"
-		} else if it.Absence != "" {
-			reason += " (" + it.Absence + ")"
+		if e := it.Error; e != nil && (e.Kind == string(client.ErrorConnection) || e.Kind == string(client.ErrorStream)) {
+			status = statusFailed
 		}
-		fmt.Fprintf(s.notes, "xdsctl: %s %q: %s\n", subscription.Short(it.Type), it.Name, reason)
+		fmt.Fprintf(s.notes, "xdsctl: %s %q: %s\n", subscription.Short(it.Type), it.Name, reasonOf(it))
 	}
 	if len(items) > 0 {
 		return &statusError{status, nil}

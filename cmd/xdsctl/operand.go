@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
@@ -123,7 +122,7 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 	}
 	asked := map[report.Ref]bool{}
 	for len(subs) > 0 {
-		items, err := f.fetch(cmd, t, subs)
+		items, err := f.fetch(cmd, c, t, subs)
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +151,9 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 	return all, nil
 }
 
-// fetch gets the first state of subscriptions. What is missing is no part of it.
-func (f *diffFlags) fetch(cmd *cobra.Command, t *target, subs []subscription.Given) ([]report.Item, error) {
+// fetch gets the first state of subscriptions. What the server has not is no part of it; of what it does not
+// tell, and of what is refused, nobody knows the state.
+func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given) ([]report.Item, error) {
 	got := &collector{}
 	s, err := newSession(t, got, true)
 	if err != nil {
@@ -166,13 +166,31 @@ func (f *diffFlags) fetch(cmd *cobra.Command, t *target, subs []subscription.Giv
 	}
 	s.output.end(nil)
 	items := got.items(s)
-	for _, it := range items {
-		if e := it.Error; e != nil && client.ErrorKind(e.Kind).Transient() {
-			return nil, &statusError{statusFailed, errors.New(e.Message)}
-		}
-		if it.Status == report.StatusRequested {
-			return nil, &statusError{statusFailed, fmt.Errorf("%s %q: no answer when the time was up", subscription.Short(it.Type), it.Name)}
-		}
+	if err := unknown(items, got.refused(), cmp.Or(c.server.target, c.bootstrap)); err != nil {
+		return nil, &statusError{statusFailed, err}
 	}
 	return items, nil
+}
+
+// unknown says of what it is not known what a server has: what it did not tell, and what was refused of it.
+func unknown(items []report.Item, refused []report.Answer, source string) error {
+	var all []error
+	told := map[string]bool{} // types of which a refused resource is named
+	for _, it := range items {
+		if it.IsKnown() {
+			continue
+		}
+		why := reasonOf(it)
+		if it.TimedOut {
+			why = it.Absence
+		}
+		told[it.Type] = told[it.Type] || it.Status == report.StatusNACKED
+		all = append(all, fmt.Errorf("%s: %s %q: %s", cmp.Or(it.Server, source), subscription.Short(it.Type), it.Name, why))
+	}
+	for _, a := range refused {
+		if !told[a.Type] {
+			all = append(all, fmt.Errorf("%s: %s: %s", a.Server, subscription.Short(a.Type), a.Error.Message))
+		}
+	}
+	return errors.Join(all...)
 }

@@ -16,8 +16,18 @@ import (
 // Item is a resource with its state.
 type Item struct {
 	State
-	Size     int       `json:"size"`     // of the payload, in bytes
-	Resource *Resource `json:"resource"` // nil if there is none
+	Size       int       `json:"size"`     // of the payload, in bytes
+	Resource   *Resource `json:"resource"` // nil if there is none
+	Collection bool      `json:"-"`        // it is a collection as a whole
+}
+
+// IsKnown says whether the server told what it has of the resource, be it that it has none. A timeout tells
+// so only of a name that a good response of the type leaves out.
+func (i *Item) IsKnown() bool {
+	if i.Error != nil || i.Status == StatusRequested {
+		return false
+	}
+	return !i.TimedOut || !i.Collection && i.Instead != nil && i.Instead.Error == nil
 }
 
 // Note changes the item as a record about the resource says.

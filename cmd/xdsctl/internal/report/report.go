@@ -133,6 +133,9 @@ type State struct {
 	Redirect  string  `json:"redirect,omitempty"` // where the resource is, if not here
 	Stale     bool    `json:"stale,omitempty"`    // what is held is from the store
 	Absence   string  `json:"-"`                  // why there is none, for people
+
+	TimedOut bool     `json:"-"` // there is none since the server did not answer in time
+	Instead  *Instead `json:"-"` // what it answered in place of that; nil if nothing
 }
 
 // Error is what is wrong.

@@ -25,6 +25,7 @@ func (s *State) Note(r Record) {
 		}
 	case Absent:
 		is.Status, is.Server, is.Absence = StatusDoesNotExist, r.From, why(r)
+		is.TimedOut, is.Instead = r.Reason == reasonTimeout, r.Instead
 	case Fault:
 		if r.Event == EventError {
 			is.Status, is.Error, is.Server = statusOf(r.Error, StatusRequested), r.Error, r.From

@@ -151,14 +151,17 @@ func fault(e *Error, none string) string {
 // absence says in words that there is no resource.
 func absence(r Absent) string { return r.Reason + ": " + why(r) }
 
+// reasonTimeout is the reason of an [Absent] that the server did not say.
+const reasonTimeout = "timeout"
+
 // why says in words why there is no resource.
 func why(r Absent) string {
 	words := map[string]string{
-		"timeout":   "the server did not answer in time",
-		"removed":   "the server removed it",
-		"absent":    "the server's full state does not hold it",
-		"not-found": "the server says that there is none",
-		"ttl":       "its time to live ran out",
+		reasonTimeout: "the server did not answer in time",
+		"removed":     "the server removed it",
+		"absent":      "the server's full state does not hold it",
+		"not-found":   "the server says that there is none",
+		"ttl":         "its time to live ran out",
 	}
 	text := words[r.Reason]
 	if r.Instead != nil {
