@@ -27,7 +27,7 @@ type dump struct {
 }
 
 // form is the JSON of Envoy's administration.
-var form = resourcejson.Options{Readable: true, HideUnknown: true, ProtoNames: true}
+var form = resourcejson.Options{HideUnknown: true, ProtoNames: true}
 
 const typePrefix = "type.googleapis.com/"
 

@@ -49,7 +49,7 @@ func read(t *testing.T, name string, content []byte) string {
 func TestRead(t *testing.T) {
 	unknown := &discoveryv3.Resource{Name: "u", Version: "9", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte("x")}}
 	response := testutil.SotW("", "7", "", &clusterv3.Cluster{Name: "a"}, testutil.Wrapped("named", "8", &corev3.TypedExtensionConfig{Name: "inner"}), unknown)
-	as := resourcejson.Options{Readable: true}
+	as := resourcejson.Options{}
 	asJSON := as.Any("type.googleapis.com/envoy.service.discovery.v3.DiscoveryResponse", response)
 	for _, name := range []string{"x.pb", "x.pb_text", "x.json", "x.yaml"} {
 		content, err := asJSON, error(nil) // which has a form for the unknown type

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/xdswatch/xdswatch/resource/rds"
 	"github.com/xdswatch/xdswatch/resource/sds"
@@ -30,6 +33,33 @@ func TestShowSecrets(t *testing.T) {
 		line := p.skipTo(`"event":"update"`)
 		if !strings.Contains(line, `"inlineString":"`+want+`"`) || (want != marker) != !strings.Contains(line, marker) {
 			t.Errorf("%v: %s", args, line)
+		}
+	}
+}
+
+// A resource in JSON is protobuf JSON, whatever of it is redacted.
+//
+// spec: H-3
+func TestRedactedIsReadable(t *testing.T) {
+	t.Parallel()
+	secret := secretOf("MARK3R") // with a key in bytes
+	m := managed(t, secret)
+	held := serveProcess(t, saying(&statusv3.ClientStatusResponse{Config: []*statusv3.ClientConfig{{GenericXdsConfigs: []*statusv3.ClientConfig_GenericXdsConfig{
+		{TypeUrl: sds.Type.TypeURL(), Name: "s", XdsConfig: packed(secret)},
+	}}}}))
+	for _, args := range []string{
+		"get -o json --server " + m.Addr() + " sds:s", "watch -o json --once --server " + m.Addr() + " sds:s",
+		"csds -o json " + held, "dump --format json " + held,
+	} {
+		status, out, errs := runOnce(t, strings.Fields(args)...)
+		_, text, _ := strings.Cut(out, `"resource":`)
+		var read json.RawMessage
+		if err := json.NewDecoder(strings.NewReader(text)).Decode(&read); err != nil {
+			t.Fatalf("%s: status %d, %v, %s%s", args, status, err, out, errs)
+		}
+		got := &tlsv3.Secret{}
+		if err := protojson.Unmarshal(read, got); err != nil || string(got.GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "[redacted]" {
+			t.Errorf("%s: %v, %s", args, err, read)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ParseAny reads what [Options.Any] has written with Readable, and what [Unknown] has: also an Any
+// ParseAny reads what [Options.Any] has written, and what [Unknown] has: also an Any
 // whose message is not linked in, at any depth. An error may quote the text.
 func ParseAny(text []byte) (*anypb.Any, error) {
 	r := &opaque{Types: protoregistry.GlobalTypes}
@@ -37,7 +37,7 @@ func ParseAny(text []byte) (*anypb.Any, error) {
 }
 
 // Parse reads the JSON of a message, in which each Any whose message is not linked in is written as its
-// bytes, as [Options.Message] does with Readable. Fields that are not known are left out. An error may
+// bytes, as [Options.Message] does. Fields that are not known are left out. An error may
 // quote the text.
 func Parse(text []byte, m proto.Message) error {
 	r := &opaque{Types: protoregistry.GlobalTypes}

@@ -41,7 +41,7 @@ func TestParseAny(t *testing.T) {
 	}
 	broken := &anypb.Any{TypeUrl: cluster.TypeUrl, Value: []byte{0xff}}
 	for name, a := range map[string]*anypb.Any{"unknown": strange, "nested": cluster, "plain": plain, "broken": broken} {
-		text := Options{Readable: true}.Message(a)
+		text := Options{}.Message(a)
 		got, err := ParseAny(text)
 		if err != nil {
 			t.Errorf("%s: %v of %s", name, err, text)
@@ -83,7 +83,7 @@ func TestListCollection(t *testing.T) {
 			in.Value = append(in.Value, entry(name)...)
 		}
 		wrapper := &discoveryv3.Resource{Name: "l", Resource: in}
-		text := Options{Readable: true}.Any("type.googleapis.com/envoy.service.discovery.v3.Resource", wrapper)
+		text := Options{}.Any("type.googleapis.com/envoy.service.discovery.v3.Resource", wrapper)
 		for _, name := range names {
 			if !strings.Contains(string(text), `"inlineEntry":{"name":"`+name+`"`) {
 				t.Errorf("%v: %s", names, text)

@@ -6,7 +6,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
-// Redacted stands in place of what is not shown.
+// Redacted stands in place of what is not shown; in JSON in that of bytes its base64.
 const Redacted = "[redacted]"
 
 // secretName is the message in which all content that is given inline counts as secret.
@@ -38,14 +38,14 @@ func (w *Writer) redacts() bool { return w.sensitive > 0 && !w.ShowSecrets }
 
 // redacted stands for a value of a field that is not shown.
 func (w *Writer) redacted(f *field) {
-	switch {
-	case !w.Readable || f.kind == protoreflect.StringKind:
+	switch f.kind {
+	case protoreflect.StringKind:
 		text(w, Redacted)
-	case f.kind == protoreflect.BytesKind:
+	case protoreflect.BytesKind:
 		w.base64([]byte(Redacted))
-	case f.kind == protoreflect.EnumKind:
+	case protoreflect.EnumKind:
 		w.enum(f.Enum(), 0)
-	case f.kind == protoreflect.BoolKind:
+	case protoreflect.BoolKind:
 		w.raw("false")
 	default: // a number
 		w.raw("0")

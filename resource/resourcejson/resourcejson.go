@@ -24,10 +24,9 @@ import (
 
 // Options say how resources are written.
 type Options struct {
-	ShowSecrets bool // do not redact
-	// Readable has what stands for a secret be of the type of its field, so that the text can be
-	// read as the message.
-	Readable bool
+	// ShowSecrets does not redact. Else [Redacted] stands for a secret, in bytes its base64, and for one that is
+	// neither a string nor bytes the zero value: the text can be read as the message.
+	ShowSecrets bool
 	// HideUnknown leaves out the payload of an Any whose message is not linked in, or whose bytes are
 	// not that message: {"@type": URL}.
 	HideUnknown bool
@@ -142,11 +141,7 @@ func (w *Writer) unknown(typeURL string, payload []byte) {
 	case w.redacts() || inSecret:
 		w.hidden = true
 		w.payload(typeURL)
-		if w.Readable && typeURL == "" {
-			w.base64([]byte(Redacted))
-		} else {
-			text(w, Redacted)
-		}
+		w.base64([]byte(Redacted))
 	default:
 		w.payload(typeURL)
 		w.base64(payload)

@@ -66,7 +66,7 @@ func (w *Writer) redactedMapping(l *layout, parts span) bool {
 	w.hidden = true
 	w.buf = w.buf[:begin]
 	w.sensitive = 0
-	if !w.Readable || !w.ownMapping(l, span{}) {
+	if !w.ownMapping(l, span{}) {
 		w.buf = w.buf[:begin]
 		text(w, Redacted)
 	}

@@ -111,7 +111,7 @@ func message(d Direction, v Variant, bytes []byte) (text json.RawMessage, typeUR
 	if err := proto.Unmarshal(bytes, m); err != nil {
 		return json.RawMessage("null"), ""
 	}
-	return resourcejson.Options{Readable: true}.Message(m), m.GetTypeUrl()
+	return resourcejson.Options{}.Message(m), m.GetTypeUrl()
 }
 
 // variantOf is that of a method, by its name.

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // Changes of a [Difference].
@@ -36,6 +38,16 @@ type FieldChange struct {
 
 // side is a value of JSON, and how it is shown: the same, but with secrets redacted.
 type side struct{ value, shown any }
+
+// text is what is shown of the value. What stands in place of a secret is of the type of its field, which
+// does not tell that it is none.
+func (s side) text() json.RawMessage {
+	part, _ := s.shown.(string) // of a text
+	if same(s.value, s.shown) || strings.Contains(part, resourcejson.Redacted) {
+		return encoded(s.shown)
+	}
+	return encoded(resourcejson.Redacted)
+}
 
 // CompareJSON lists the fields in which two resources differ. The shown forms have the same shape,
 // but for what is redacted.
@@ -67,7 +79,7 @@ func (c *comparison) compare(path string, a, b side) {
 		}
 	}
 	if !same(a.value, b.value) {
-		c.changes = append(c.changes, FieldChange{path, encoded(a.shown), encoded(b.shown)})
+		c.changes = append(c.changes, FieldChange{path, a.text(), b.text()})
 	}
 }
 

@@ -134,7 +134,6 @@ type response struct {
 // writeResponses writes the resources that there are as a DiscoveryResponse for each type, each a
 // document of YAML.
 func writeResponses(out io.Writer, items []Item, o resourcejson.Options) error {
-	o.Readable = true
 	var b bytes.Buffer
 	for len(items) > 0 {
 		n := 1
