@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
@@ -30,6 +31,8 @@ const diffLong = `Compare two states by type and name, and changed resources fie
 What a server does not tell within --resource-timeout, be it all of its listeners, and what is refused
 of it cannot be compared: that is an error. With --no-validate what breaks a rule of its message is
 compared. Of a type alone, compare files that xdsctl get -o yaml wrote.
+
+The scopes of a process have to agree on each resource.
 
 Lists whose elements have names are compared by name. Secrets are compared and not printed.
 With -o json it is a list of {type, name, change, fields: [{path, a, b}]}; change is added, removed
@@ -114,6 +117,9 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 		if states[i], err = f.state(cmd, o); err != nil {
 			return err
 		}
+		if err := scopesFault(o.text, states[i]); err != nil {
+			return &statusError{statusFailed, err}
+		}
 	}
 	ds := differences(states[0], states[1], f.showSecrets)
 	if err := report.WriteDiff(cmd.OutOrStdout(), f.output.value, ds); err != nil {
@@ -121,6 +127,21 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 	}
 	if len(ds) > 0 {
 		return &statusError{statusBad, nil}
+	}
+	return nil
+}
+
+// scopesFault says what a state is not known of: a resource of which the scopes of a process have different contents.
+func scopesFault(source string, rs []resources.Resource) error {
+	held := map[report.Ref]*resources.Resource{}
+	for i := range rs {
+		r := &rs[i]
+		ref := report.Ref{Type: r.Type, Name: r.Name}
+		if other := held[ref]; other != nil && other.Scope != r.Scope && len(fieldChanges(other, r, true)) > 0 {
+			return fmt.Errorf("%s: %s %q is not the same in the scopes %q and %q of the process; compare a file with the documents of one scope, as xdsctl csds prints them",
+				source, subscription.Short(r.Type), r.Name, other.Scope, r.Scope)
+		}
+		held[ref] = r
 	}
 	return nil
 }

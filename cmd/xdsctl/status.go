@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -92,7 +91,8 @@ const csdsLong = `Print all that a process has. ` + addressLong + `
 
 With -o json it is a list of {scope, type, name, status, version, updated, error, resource}; with -o yaml a
 DiscoveryResponse for each type with the contents, a document of its own, which in a file of its own is a
-file source; xdsctl validate reads all of them.`
+file source; xdsctl validate reads all of them. Where a process has scopes each has documents of its own, which
+begin with a comment such as # scope: "xds:///shop" and are judged apart.`
 
 const dumpLong = `Print all that a process has in one of three forms. ` + addressLong + `
 FILE is a config dump of Envoy or an answer of CSDS in JSON; "-" is standard input.
@@ -180,7 +180,6 @@ func write(cmd *cobra.Command, format string, p *resources.Process, showSecrets 
 				held = append(held, it.Item)
 			}
 		}
-		slices.SortStableFunc(held, func(a, b report.Item) int { return strings.Compare(a.Type, b.Type) })
 		err = report.WriteItems(out, format, held, report.JSONOptions{ShowSecrets: showSecrets})
 	default:
 		err = report.WriteHeld(out, items(p), report.JSONOptions{ShowSecrets: showSecrets})
@@ -195,7 +194,7 @@ func write(cmd *cobra.Command, format string, p *resources.Process, showSecrets 
 func items(p *resources.Process) []report.Held {
 	all := []report.Held{}
 	for _, h := range p.Resources {
-		it := report.Held{Scope: h.Scope, Item: report.Item{State: report.State{
+		it := report.Held{Item: report.Item{Scope: h.Scope, State: report.State{
 			Type: h.Type, Name: h.Name, Status: h.Status, Version: h.Version, Error: errorOf(h),
 		}}}
 		if it.Status == "" {

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -18,12 +20,14 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/validation"
+	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
 // judged runs validate, and gives a line for each finding.
@@ -234,5 +238,48 @@ func TestValidateAs(t *testing.T) {
 		if status, _, errs := runOnce(t, append([]string{"validate"}, args...)...); status != 2 {
 			t.Errorf("%q: status %d, %s", args, status, errs)
 		}
+	}
+}
+
+// The scopes of a process do not see one another: a name in two of them is none given twice.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	process := func(contents ...string) string {
+		resp := &statusv3.ClientStatusResponse{}
+		for i, content := range contents {
+			resp.Config = append(resp.Config, &statusv3.ClientConfig{ClientScope: "s\n" + strconv.Itoa(i), GenericXdsConfigs: []*statusv3.ClientConfig_GenericXdsConfig{
+				{TypeUrl: cds.Type.TypeURL(), Name: "a", ClientStatus: adminv3.ClientResourceStatus_ACKED, XdsConfig: packed(&clusterv3.Cluster{Name: "a", AltStatName: content})},
+			}})
+		}
+		return "csds:" + serveProcess(t, saying(resp))
+	}
+	same, other := process("x", "x"), process("x", "y")
+	alone := resourceFile(t, "a.yaml", &clusterv3.Cluster{Name: "a", AltStatName: "x"})
+	for _, tt := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"validate", other}, 0, ""},
+		{[]string{"diff", same, alone}, 0, ""},
+		{[]string{"diff", alone, other}, 1, `cds "a" is not the same in the scopes "s\n0" and "s\n1" of the process`},
+	} {
+		if status, out, errs := runOnce(t, tt.args...); status != tt.status || out != "" || !strings.Contains(errs, tt.stderr) || tt.stderr == "" && errs != "" {
+			t.Errorf("%s: status %d, %s%s", tt.args, status, out, errs)
+		}
+	}
+	for _, format := range []string{"yaml", "json"} {
+		_, out, _ := runOnce(t, "csds", "-o", format, strings.TrimPrefix(other, "csds:"))
+		read := file(t, "csds."+format, out)
+		if status, out, errs := runOnce(t, "validate", read); status != 0 || out+errs != "" {
+			t.Errorf("%s: status %d, %s%s", format, status, out, errs)
+		}
+		if status, _, errs := runOnce(t, "diff", read, alone); status != 1 || !strings.Contains(errs, "is not the same in the scopes") {
+			t.Errorf("%s: status %d, %s", format, status, errs)
+		}
+	}
+	twice := file(t, "twice.yaml", "# scope: \"s\"\nresources: [{\"@type\": "+cds.Type.TypeURL()+", name: a}, {\"@type\": "+cds.Type.TypeURL()+", name: a}]\n---\n# scope: \"t\"\nresources: []\n")
+	if status, out, errs := runOnce(t, "validate", twice); status != 3 || !strings.Contains(out, "given before") {
+		t.Errorf("twice in a scope: status %d, %s%s", status, out, errs)
 	}
 }

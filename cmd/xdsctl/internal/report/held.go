@@ -12,7 +12,6 @@ import (
 
 // Held is a resource that a process says it has, or wants.
 type Held struct {
-	Scope string
 	Item
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -19,6 +20,7 @@ type Item struct {
 	Size       int       `json:"size"`     // of the payload, in bytes
 	Resource   *Resource `json:"resource"` // nil if there is none
 	Collection bool      `json:"-"`        // it is a collection as a whole
+	Scope      string    `json:"-"`        // of the process that holds it
 }
 
 // IsKnown says whether the server told what it has of the resource, be it that it has none. A timeout tells
@@ -131,17 +133,20 @@ type response struct {
 	Resources []json.RawMessage `json:"resources"`
 }
 
-// writeResponses writes the resources that there are as a DiscoveryResponse for each type, each a
-// document of YAML.
+// writeResponses writes the resources that there are as a DiscoveryResponse for each type, of a process for each
+// type of a scope, each a document of YAML.
 func writeResponses(out io.Writer, items []Item, o resourcejson.Options) error {
 	var b bytes.Buffer
 	for len(items) > 0 {
 		n := 1
-		for n < len(items) && items[n].Type == items[0].Type {
+		for n < len(items) && items[n].Type == items[0].Type && items[n].Scope == items[0].Scope {
 			n++
 		}
 		if b.Len() > 0 {
 			b.WriteString("---\n")
+		}
+		if scope := items[0].Scope; scope != "" {
+			b.WriteString(resources.ScopeComment(scope))
 		}
 		text, err := json.Marshal(responseOf(items[:n], o))
 		if err != nil {

@@ -29,7 +29,6 @@ import (
 // Held is a resource as a process says that it has it, or wants it.
 type Held struct {
 	Resource
-	Scope   string
 	Status  string    // of ClientResourceStatus
 	Updated time.Time // zero where there is none
 	Error   *adminv3.UpdateFailureState
@@ -60,7 +59,7 @@ func FromStatus(resp *statusv3.ClientStatusResponse) *Process {
 		if p.Node == nil {
 			p.Node = c.GetNode()
 		}
-		at := Held{Scope: c.GetClientScope()}
+		at := Held{Resource: Resource{Scope: c.GetClientScope()}}
 		//lint:ignore SA1019 older Envoys fill it
 		for _, x := range c.GetXdsConfig() {
 			p.walk(x.ProtoReflect(), at)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
@@ -153,9 +154,30 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 		if err != nil && len(documents) > 1 {
 			err = within(fmt.Sprintf("document %d", i+1), err)
 		}
+		if scope := scopeOf(doc); scope != "" {
+			for i := range rs {
+				rs[i].Scope = scope
+			}
+		}
 		all, bad = append(all, rs...), append(bad, err)
 	}
 	return all, errors.Join(bad...)
+}
+
+// scoped is the comment that begins a document with what a process has in a scope.
+var scoped = regexp.MustCompile(`^\s*# scope: (".*")`)
+
+// ScopeComment is the line that begins a document of YAML whose resources are of a scope.
+func ScopeComment(scope string) string { return fmt.Sprintf("# scope: %q\n", scope) }
+
+// scopeOf is the scope that a document says; "" if it says none.
+func scopeOf(doc []byte) string {
+	m := scoped.FindSubmatch(doc)
+	if m == nil {
+		return ""
+	}
+	scope, _ := strconv.Unquote(string(m[1])) // "" if anybody else wrote it
+	return scope
 }
 
 // values are those that JSON consists of.
@@ -362,6 +384,7 @@ func readItem(item json.RawMessage) ([]Resource, error) {
 		Type     string
 		Name     string
 		Version  string
+		Scope    string
 		Resource map[string]any
 	}
 	err := json.Unmarshal(item, &it)
@@ -378,7 +401,7 @@ func readItem(item json.RawMessage) ([]Resource, error) {
 	}
 	rs, err := readAny(item, it.Version)
 	if len(rs) == 1 && it.Resource != nil {
-		rs[0].Name = it.Name
+		rs[0].Name, rs[0].Scope = it.Name, it.Scope
 	}
 	return rs, err
 }

@@ -26,6 +26,7 @@ type Resource struct {
 	Message    proto.Message        // nil if the type is not known
 	Raw        []byte               // of one whose type is not known
 	File       string               // that it was read from
+	Scope      string               // of the process that has it: another set of resources than its other scopes
 	TTL        *durationpb.Duration // nil of one that stays
 }
 

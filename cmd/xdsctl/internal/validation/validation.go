@@ -71,7 +71,7 @@ const (
 // Judge finds what is wrong with resources, by file, type, name and path. No finding quotes a
 // value.
 func Judge(rs []resources.Resource, o Options) []Finding {
-	j := judge{Options: o, there: map[[2]string]string{}, bound: map[string]string{}, findings: []Finding{}}
+	j := judge{Options: o, there: map[id]string{}, bound: map[string]string{}, findings: []Finding{}}
 	for _, r := range rs {
 		j.single(r)
 	}
@@ -110,10 +110,13 @@ func Broken(path string, err error) (findings []Finding) {
 	return []Finding{f}
 }
 
+// id is what a name is given once in: the scopes of a process do not see one another.
+type id struct{ scope, typeURL, name string }
+
 type judge struct {
 	Options
-	there    map[[2]string]string // by type and name, the file
-	bound    map[string]string    // by address, the listener; of Envoy
+	there    map[id]string     // the file
+	bound    map[string]string // by address, the listener; of Envoy
 	findings []Finding
 }
 
@@ -125,13 +128,13 @@ func (j *judge) found(r resources.Resource, s Severity, rule, path, message stri
 
 // single judges a resource by itself.
 func (j *judge) single(r resources.Resource) {
-	id := [2]string{r.Type, r.Name}
-	switch before, twice := j.there[id]; {
+	own := id{r.Scope, r.Type, r.Name}
+	switch before, twice := j.there[own]; {
 	case r.Name == "": // see below
 	case twice:
 		j.found(r, Error, RuleDuplicate, "", "the name is given before, in "+before)
 	default:
-		j.there[id] = r.File
+		j.there[own] = r.File
 	}
 	if r.Message == nil {
 		j.found(r, Warning, RuleUnknownType, "", "the type is not known here, so nothing is judged")
@@ -198,7 +201,7 @@ func (j *judge) references(r resources.Resource) {
 		severity = Error
 	}
 	for _, ref := range resources.References(r.Message) {
-		if _, ok := j.there[[2]string{ref.Type, ref.Name}]; !ok {
+		if _, ok := j.there[id{r.Scope, ref.Type, ref.Name}]; !ok {
 			j.found(r, severity, RuleReference, ref.Path, fmt.Sprintf("names %s %q, which is not in the files", subscription.Short(ref.Type), ref.Name))
 		}
 	}
