@@ -34,6 +34,7 @@ Rules
   unknown-type  a type is not known here, so its content is not judged (a warning)
   reference     the route configurations, clusters, endpoints and secrets that a resource names
                 are there (a warning; with --closed an error)
+  more          more is wrong with a file than the thousand findings that are listed
   grpc-…        what gRPC's client wants (with --as grpc)
   envoy-…       what Envoy wants (with --as envoy)
 
@@ -160,6 +161,7 @@ func validate(cmd *cobra.Command, paths []string, secured tlsFlags, o validation
 	}
 	findings := append(validation.Judge(all, o), broken...)
 	validation.Sort(findings)
+	findings = validation.Bound(findings)
 	if err := writeFindings(cmd.OutOrStdout(), format, findings); err != nil {
 		return &statusError{statusFailed, err}
 	}

@@ -283,3 +283,38 @@ func TestScopes(t *testing.T) {
 		t.Errorf("twice in a scope: status %d, %s%s", status, out, errs)
 	}
 }
+
+// What a file costs is bounded by its size, and what is listed of it too.
+//
+// spec: H-5
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	many := func(entry string, n int) string { return `{"resources":[` + strings.Repeat(entry+",", n) + "{}]}" }
+	binary := resourceFile(t, "many.pb")
+	if err := os.WriteFile(binary, bytes.Repeat([]byte{0x12, 0}, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"entries": file(t, "a.json", many("{}", 1_600_000)), "a list": file(t, "a.json", "["+strings.Repeat("1,", 2<<20)+"1]"),
+		"documents": file(t, "a.yaml", strings.Repeat("--- {}\n", 1<<20)), "YAML": file(t, "a.yaml", strings.Repeat("- {}\n", 1<<20)),
+		"text": file(t, "a.txtpb", "resources:["+strings.Repeat("{},", 1<<20)+"{}]"), "binary": binary,
+	} {
+		for _, command := range []string{"validate", "diff"} {
+			args := []string{command, path}
+			if command == "diff" {
+				args = append(args, path)
+			}
+			want := map[string]int{"validate": 3, "diff": 1}[command]
+			if status, out, errs := runOnce(t, args...); status != want || !strings.Contains(out+errs, "parts, and of") || len(out+errs) > 1000 {
+				t.Errorf("%s, %s: status %d, %.500s%.500s", command, name, status, errs, out)
+			}
+		}
+	}
+	bad := file(t, "bad.json", many("{}", 2499))
+	if status, out, _ := runOnce(t, "validate", bad); status != 3 || strings.Count(out, "\n") != 1001 || !strings.HasSuffix(out, bad+": error: 1500 more findings (more)\n") {
+		t.Errorf("status %d, %d findings", status, strings.Count(out, "\n"))
+	}
+	if status, _, errs := runOnce(t, "diff", bad, bad); status != 1 || strings.Count(errs, "\n") != 1001 || !strings.HasSuffix(errs, "also: and 1500 more\n") {
+		t.Errorf("status %d, %d lines", status, strings.Count(errs, "\n"))
+	}
+}

@@ -225,6 +225,9 @@ func ReadProcess(text []byte) (*Process, error) {
 		Configs, Config json.RawMessage
 	}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	if err := affordableText(text); err != nil {
+		return nil, err
+	}
 	if json.Unmarshal(text, &d) != nil || d.Configs == nil && d.Config == nil {
 		return nil, errors.New("neither a config dump with configs, nor an answer of the client status service with config")
 	}

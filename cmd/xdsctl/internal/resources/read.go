@@ -72,7 +72,17 @@ type FileError struct {
 	Err  error
 }
 
-func (e *FileError) Error() string { return inLine(e.File) + ": " + e.Err.Error() }
+// maxErrors is how many errors the text has of a file.
+const maxErrors = 1000
+
+func (e *FileError) Error() string {
+	text := e.Err.Error()
+	if all, ok := e.Err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > maxErrors {
+		errs := all.Unwrap()
+		text = fmt.Sprintf("%s\nand %d more", errors.Join(errs[:maxErrors]...), len(errs)-maxErrors)
+	}
+	return inLine(e.File) + ": " + text
+}
 
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
@@ -113,6 +123,9 @@ func ReadFrom(in io.Reader, name string) ([]Resource, error) {
 }
 
 func readBinary(data []byte) ([]Resource, error) {
+	if err := affordableBinary(data); err != nil {
+		return nil, err
+	}
 	m := &discoveryv3.DiscoveryResponse{}
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, errors.New("not a DiscoveryResponse")
@@ -121,6 +134,9 @@ func readBinary(data []byte) ([]Resource, error) {
 }
 
 func readText(data []byte) ([]Resource, error) {
+	if err := affordableText(data); err != nil {
+		return nil, err
+	}
 	m := &discoveryv3.DiscoveryResponse{}
 	if err := prototext.Unmarshal(data, m); err != nil {
 		return nil, unquoted(err)
@@ -133,6 +149,9 @@ var separator = regexp.MustCompile(`(?m)^(---|\.\.\.)([ \t\r]|$)`)
 
 // readDocuments reads values of JSON, or documents of YAML.
 func readDocuments(data []byte) (all []Resource, _ error) {
+	if err := affordableText(data); err != nil {
+		return nil, err
+	}
 	var bad []error
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	documents, isJSON := values(data)
@@ -161,7 +180,20 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 		}
 		all, bad = append(all, rs...), append(bad, err)
 	}
-	return all, errors.Join(bad...)
+	return all, flat(bad)
+}
+
+// flat joins errors that are joined.
+func flat(errs []error) error {
+	var all []error
+	for _, err := range errs {
+		if joined, several := err.(interface{ Unwrap() []error }); several {
+			all = append(all, joined.Unwrap()...)
+		} else {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // scoped is the comment that begins a document with what a process has in a scope.

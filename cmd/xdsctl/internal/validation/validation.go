@@ -26,6 +26,7 @@ const (
 	RuleAny         = "any"          // an Any holds what its type says
 	RuleUnknownType = "unknown-type" // nothing is known of a type, so nothing is judged
 	RuleReference   = "reference"    // what is named is there
+	RuleMore        = "more"         // there is more to find than is listed
 )
 
 // Severity is how bad a finding is. Its texts are stable.
@@ -87,6 +88,34 @@ func Sort(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
 	})
+}
+
+// maxFindings is how many findings of a file are listed.
+const maxFindings = 1000
+
+// Bound takes out of findings that are sorted what is too many of a file, and says how many these are. One says so that
+// has an error if one of them is.
+func Bound(findings []Finding) (some []Finding) {
+	some = findings[:0]
+	for len(findings) > 0 {
+		n := 1
+		for n < len(findings) && findings[n].File == findings[0].File {
+			n++
+		}
+		of := findings[:n]
+		findings = findings[n:]
+		if n <= maxFindings {
+			some = append(some, of...)
+			continue
+		}
+		rest := of[maxFindings:]
+		more := Finding{File: of[0].File, Rule: RuleMore, Message: fmt.Sprintf("%d more findings", len(rest)), Severity: Warning}
+		if slices.ContainsFunc(rest, func(f Finding) bool { return f.Severity == Error }) {
+			more.Severity = Error
+		}
+		some = append(append(some, of[:maxFindings]...), more)
+	}
+	return some
 }
 
 // Broken are the findings of an error of [resources.Read] with a path.
