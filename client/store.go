@@ -99,7 +99,7 @@ func isSecret(typeURL string) bool {
 type storeHost struct{ *Client }
 
 // Section implements [keeper.Host].
-func (c storeHost) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
+func (c storeHost) Section(source int, typeURL string) (s keeper.Section, structured string) {
 	place := c.sources.Source(source).Place
 	if c.madeID.Load() == nil {
 		c.makeNode() // no stream has asked for it, maybe since no server can be reached
@@ -114,7 +114,7 @@ func (c storeHost) Section(source int, typeURL string) (s keeper.Section, author
 	case place.Default:
 		at.Authority = "#default"
 	}
-	return section{c.config.Store, at}, at.Authority
+	return section{c.config.Store, at}, place.Authority
 }
 
 // Servers implements [keeper.Host].

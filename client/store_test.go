@@ -273,6 +273,9 @@ func TestStoreThatFails(t *testing.T) {
 				r.log.holds(t, "the store cannot be read in whole")
 				time.Sleep(10 * time.Second)
 				r.log.holds(t, "the store has a fault while it keeps resources")
+				if text := r.log.text(); strings.Contains(text, "#old") || strings.Contains(text, "authority=") {
+					t.Errorf("a name without an authority has one in the log:\n%s", text)
+				}
 				if u := r.c.Gauges().Unsaved; what == "error" && time.Since(u.Since) < 14*time.Second {
 					t.Errorf("unsaved since %v ago, want 14 s", time.Since(u.Since))
 				}

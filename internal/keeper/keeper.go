@@ -49,7 +49,8 @@ type Section interface {
 
 // Host is what a keeper needs of the client. The keeper calls one of its methods at a time.
 type Host interface {
-	// Section is that of a type's resources at a source, and their authority for the log.
+	// Section is that of a type's resources at a source, and their authority for the log; "" if their names
+	// tell none, or each another.
 	Section(source int, typeURL string) (s Section, authority string)
 	// Servers are those of a source, in order of priority.
 	Servers(source int) []int
@@ -222,8 +223,17 @@ func (k *Keeper) complain(what string, s *shelf, err error) {
 		delete(k.faults, at)
 	} else if k.faults[at] != err.Error() {
 		k.faults[at] = err.Error()
-		k.logger.Warn(what, "type", s.typeURL, "authority", s.authority, "error", err.Error())
+		k.logger.Warn(what, s.attrs("error", err.Error())...)
 	}
+}
+
+// attrs are attributes of a line of the log about a shelf.
+func (s *shelf) attrs(more ...any) []any {
+	attrs := append([]any{"type", s.typeURL}, more...)
+	if s.authority != "" {
+		attrs = append(attrs, "authority", s.authority)
+	}
+	return attrs
 }
 
 // guard calls the program's store. That it does not return is an error.

@@ -186,6 +186,6 @@ func (k *Keeper) check(typeURL string, raw []byte) error {
 func (k *Keeper) deny(name string, s *shelf, err error) {
 	if !k.denied[s.typeURL] {
 		k.denied[s.typeURL] = true
-		k.logger.Warn("a resource is not kept in the store; others of the type may be kept", "type", s.typeURL, "name", name, "reason", err.Error(), "authority", s.authority)
+		k.logger.Warn("a resource is not kept in the store; others of the type may be kept", s.attrs("name", name, "reason", err.Error())...)
 	}
 }
