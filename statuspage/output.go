@@ -10,6 +10,13 @@ import (
 	"github.com/xdswatch/xdswatch/internal/jsontext"
 )
 
+// writeAbsence writes that what was asked for is not there.
+func writeAbsence(w http.ResponseWriter, what string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	writeJSON(w, map[string]string{"error": what})
+}
+
 // writeJSON writes a value that is small.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")

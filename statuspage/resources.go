@@ -181,7 +181,7 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 		out.flush()
 		return
 	case wantsJSON(r):
-		http.Error(w, `{"error":"the client knows no such resource"}`, http.StatusNotFound)
+		writeAbsence(w, "the client knows no such resource")
 		return
 	case !ok:
 		w.WriteHeader(http.StatusNotFound)

@@ -81,6 +81,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case page == "style.css", page == "live.js":
 		head.Set("Cache-Control", "no-cache")
 		http.ServeFileFS(w, r, assets, "assets/"+page)
+	case (!ok || dir == "") && wantsJSON(r):
+		writeAbsence(w, "there is no such page")
 	case !ok || dir == "":
 		http.NotFound(w, r)
 	default:

@@ -421,6 +421,14 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%q is on the page", bad)
 		}
 	}
+	for _, page := range []string{"nothing?format=json", "resource?type=Cluster&name=none&format=json"} {
+		var body struct{ Error string }
+		w := r.get(page)
+		err := json.Unmarshal(w.Body.Bytes(), &body)
+		if w.Code != http.StatusNotFound || w.Header().Get("Content-Type") != "application/json" || err != nil || body.Error == "" {
+			t.Errorf("%s: %d, %v: %s", page, w.Code, w.Header(), w.Body)
+		}
+	}
 	req := httptest.NewRequest("GET", "/debug/resources", nil)
 	req.Header.Set("Accept", "application/json")
 	if w := r.do(req); w.Header().Get("Content-Type") != "application/json" {
