@@ -289,6 +289,7 @@ func TestDiffErrors(t *testing.T) {
 		{good + " " + file(t, "x.yaml", "a: b"), 1, "x.yaml: neither a resource"},
 		{good + " " + file(t, "x.json", `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "naem": "x"}`), 1, `unknown field "naem"`},
 		{good + " " + file(t, "s.json", `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "connectTimeout": "MARK3R"}`), 1, "s.json: "},
+		{good + " " + file(t, "x.txt", "resources {}"), 1, "; it is read as JSON or YAML, since its name does not end in .pb (binary)"},
 		{good + " " + file(t, "x.pb", "\xff"), 1, "x.pb: not a DiscoveryResponse"},
 		{good + " " + file(t, "two.yaml", "resources: []\n---\nx: 1\n"), 1, "document 2: neither"},
 		{good + " server:" + nobody, 1, "the server cannot be reached"},

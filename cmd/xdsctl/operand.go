@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +85,7 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 	case operandProcess:
 		return processState(cmd.Context(), o.text, f.processTLS, f.stopAfter)
 	case operandPath:
-		rs, err = pathState(o.text)
+		rs, err = pathState(o.text, cmd.ErrOrStderr())
 		err = resources.Unread(err) // JSON is compared
 	}
 	if err != nil {
@@ -93,13 +95,17 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 }
 
 // pathState is what a recording ends with, or what is in files.
-func pathState(path string) ([]resources.Resource, error) {
+func pathState(path string, notes io.Writer) ([]resources.Resource, error) {
 	moments, faults, err := recording.Read(path)
 	if errors.Is(err, recording.ErrNotRecording) {
 		return resources.Read(path)
 	}
 	if err != nil {
 		return nil, err
+	}
+	n := len(faults)
+	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == recording.ErrCut }); len(faults) < n {
+		fmt.Fprintf(notes, "xdsctl: %s: %v; it is left out\n", path, recording.ErrCut)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, &resources.FileError{File: path, Err: err}

@@ -74,7 +74,10 @@ func (f *processFlags) ask(ctx context.Context, address string) (*resources.Proc
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	if err != nil {
+	switch {
+	case err != nil && within.Err() != nil:
+		return nil, &statusError{statusFailed, fmt.Errorf("%s: the process did not say within %s (--for) what it has", address, f.wait)}
+	case err != nil:
 		return nil, &statusError{statusFailed, fmt.Errorf("%s: %w", address, err)}
 	}
 	return p, nil

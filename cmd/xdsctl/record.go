@@ -97,7 +97,11 @@ func recordExchange(cmd *cobra.Command, f *recordFlags, args []string) (err erro
 	s.begin(subs)
 	f.wait(cmd, s.output.done, nil)
 	s.close()
-	fmt.Fprintf(t.notes, "xdsctl: recorded %d frames\n", w.Frames())
+	frames := "frames"
+	if w.Frames() == 1 {
+		frames = "frame"
+	}
+	fmt.Fprintf(t.notes, "xdsctl: recorded %d %s\n", w.Frames(), frames)
 	return s.output.fault()
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // startRecord runs `xdsctl record` until responses of the types have come and are acknowledged.
@@ -328,6 +329,27 @@ func TestPaced(t *testing.T) {
 	} {
 		if got := paced(tt.after, tt.speed); got != tt.want {
 			t.Errorf("%v at the speed %g is after %v, want %v", tt.after, tt.speed, got, tt.want)
+		}
+	}
+}
+
+// Of a recording that is cut in its last line it is said that the line is left out.
+func TestCutRecording(t *testing.T) {
+	t.Parallel()
+	srv := server(t, testutil.OnRequest(func(*testutil.Stream, *testutil.Request) {}))
+	whole := filepath.Join(t.TempDir(), "whole.jsonl")
+	if status, out, errs := runOnce(t, "record", "--server", srv.Target(), "--to", whole, "--for", "500ms", "cds:a"); status != 0 || out != "" || errs != "xdsctl: recorded 1 frame\n" {
+		t.Fatalf("status %d, %s%s", status, errs, out)
+	}
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, "cut.jsonl", string(text)+string(text[:20]))
+	want := "xdsctl: " + path + ": the last line of the recording is cut; it is left out\n"
+	for _, args := range [][]string{{"validate", path}, {"diff", path, whole}} {
+		if status, _, errs := runOnce(t, args...); status != 0 || !strings.HasPrefix(errs, want) {
+			t.Errorf("%s: status %d, %s", args, status, errs)
 		}
 	}
 }

@@ -392,3 +392,19 @@ func TestProcessInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// Of a process that is silent it is told which it is, what was waited for and how long.
+func TestSilentProcess(t *testing.T) {
+	t.Parallel()
+	lis, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lis.Close() })
+	for _, address := range []string{lis.Addr().String(), "http://" + lis.Addr().String()} {
+		want := "xdsctl: " + address + ": the process did not say within 300ms (--for) what it has\n"
+		if status, out, errs := runOnce(t, "status", "--for", "300ms", address); status != 1 || out != "" || errs != want {
+			t.Errorf("%s: status %d, %s%s", address, status, out, errs)
+		}
+	}
+}

@@ -194,7 +194,7 @@ func read(cmd *cobra.Command, path string, secured tlsFlags) (rs []resources.Res
 	case path == "-":
 		return resources.ReadFrom(cmd.InOrStdin(), path)
 	default:
-		rs, err = pathState(path)
+		rs, err = pathState(path, cmd.ErrOrStderr())
 	}
 	for i := range rs {
 		rs[i].File = cmp.Or(rs[i].File, path)

@@ -125,9 +125,11 @@ func variantOf(method string) Variant {
 // ErrNotRecording says that a text is no recording.
 var ErrNotRecording = errors.New("not a recording")
 
-// parse reads the frames of a recording. A last line without an end is left out, as of a program
-// that was killed.
-func parse(data []byte) (frames []Frame, err error) {
+// ErrCut is a fault of a recording whose last line has no end, as of a program that was killed.
+var ErrCut = errors.New("the last line of the recording is cut")
+
+// parse reads the frames of a recording. A last line that is cut is left out.
+func parse(data []byte) (frames []Frame, cut bool, err error) {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
@@ -138,14 +140,15 @@ func parse(data []byte) (frames []Frame, err error) {
 		case json.Unmarshal(line, &f) == nil && (f.Direction == Request || f.Direction == Response) && f.Variant != "":
 			frames = append(frames, f)
 		case len(frames) > 0 && line[len(line)-1] != '\n':
+			cut = true
 		case len(frames) > 0:
-			return nil, fmt.Errorf("line %d is no frame of a recording", n)
+			return nil, false, fmt.Errorf("line %d is no frame of a recording", n)
 		default:
-			return nil, ErrNotRecording
+			return nil, false, ErrNotRecording
 		}
 	}
 	if len(frames) == 0 {
-		return nil, ErrNotRecording
+		return nil, false, ErrNotRecording
 	}
-	return frames, nil
+	return frames, cut, nil
 }

@@ -48,7 +48,7 @@ type Moment struct {
 }
 
 // Read reads a recording: the states one after another, at least one. The faults are resources that
-// cannot be read, which it leaves out; they quote no value. The error is [ErrNotRecording], or one
+// cannot be read, which it leaves out, and [ErrCut]; they quote no value. The error is [ErrNotRecording], or one
 // of reading the file.
 func Read(path string) (moments []Moment, faults []error, err error) {
 	info, err := os.Stat(path)
@@ -62,7 +62,7 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	frames, err := parse(data)
+	frames, cut, err := parse(data)
 	if err != nil {
 		return nil, nil, &resources.FileError{File: path, Err: err}
 	}
@@ -73,6 +73,9 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 				faults = append(faults, fmt.Errorf("frame %d: %w", i+1, fault))
 			}
 		}
+	}
+	if cut {
+		faults = append(faults, ErrCut)
 	}
 	return r.moments(frames[0].Time), faults, nil
 }

@@ -109,10 +109,14 @@ func ReadFrom(in io.Reader, name string) ([]Resource, error) {
 		return nil, &FileError{name, fmt.Errorf("more than %d bytes", MaxFile)}
 	}
 	parse := suffixes[filepath.Ext(name)]
+	other := parse == nil && name != "-"
 	if parse == nil {
 		parse = readDocuments
 	}
 	rs, err := parse(data)
+	if _, several := err.(interface{ Unwrap() []error }); other && err != nil && !several && len(rs) == 0 {
+		err = fmt.Errorf("%w; it is read as JSON or YAML, since its name does not end in .pb (binary), nor in .pb_text, .pbtxt, .txtpb, .textproto or .prototext (text)", err)
+	}
 	for i := range rs {
 		rs[i].File = name
 	}
@@ -183,15 +187,18 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 	return all, flat(bad)
 }
 
-// flat joins errors that are joined.
+// flat joins errors that may be joined. One alone is itself.
 func flat(errs []error) error {
 	var all []error
 	for _, err := range errs {
 		if joined, several := err.(interface{ Unwrap() []error }); several {
 			all = append(all, joined.Unwrap()...)
-		} else {
+		} else if err != nil {
 			all = append(all, err)
 		}
+	}
+	if len(all) == 1 {
+		return all[0]
 	}
 	return errors.Join(all...)
 }
