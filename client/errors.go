@@ -91,8 +91,15 @@ func shortType(typeURL string) string {
 
 // Unwrap returns the cause. If several servers cannot be reached it wraps a [*ServerError] for
 // each, as [errors.Join] does. An error that the server sent for the resource is a gRPC status
-// error with the server's code; the error of a timeout has the code UNAVAILABLE (gRFC A88).
+// error with the server's code.
 func (e *ResourceError) Unwrap() error { return e.Err }
+
+// GRPCStatus has the code UNAVAILABLE, whatever the code of what caused the error: a handler of a gRPC server that
+// returns the error does not tell its clients what the management server said to this one (gRFC A88).
+func (e *ResourceError) GRPCStatus() *status.Status {
+	// C-5, DNE-8, ERR-11: codes of the control plane are none of the data plane.
+	return status.New(codes.Unavailable, e.Error())
+}
 
 // ErrDeletionKept says that a server deleted a resource whose value the client keeps, as
 // configured, for good or for a while: see [DeletionPolicy]. The [*ResourceError] that wraps it
@@ -131,14 +138,6 @@ func (es serverErrors) Error() string {
 
 func (es serverErrors) Unwrap() []error { return es }
 
-// timeoutError is that a server did not answer for a resource in time, and that this is transient.
-type timeoutError struct{ error }
-
-// GRPCStatus gives the error a code for [status.Code].
-func (e timeoutError) GRPCStatus() *status.Status { // DNE-8
-	return status.New(codes.Unavailable, e.Error())
-}
-
 // FetchTimeoutError says that a watch had no answer within its initial fetch timeout; see
 // [InitialFetchTimeout]. The [*ResourceError] that wraps it is of kind [ErrorTimeout].
 type FetchTimeoutError struct {
@@ -156,10 +155,6 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 	var se *machine.StatusError
 	if errors.As(f.Err, &se) {
 		e.Err = status.Error(codes.Code(se.Code), se.Message)
-	}
-	if f.Err == machine.ErrNoAnswer {
-		// DNE-8, C-5: its code is UNAVAILABLE.
-		e.Err = timeoutError{f.Err}
 	}
 	if ft, ok := f.Err.(*machine.FetchTimeoutError); ok {
 		e.Err = (*FetchTimeoutError)(ft)

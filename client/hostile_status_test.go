@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestCostOfLongStatus(t *testing.T) {
 				var texts []string
 				for _, rec := range recs {
 					err := rec.last().Err
-					if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "mmm") {
+					if status.Code(errors.Unwrap(err)) != codes.Internal || !strings.Contains(err.Error(), "mmm") {
 						t.Fatalf("heard %.300v, want the server's status", err)
 					}
 					texts = append(texts, err.Error())

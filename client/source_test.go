@@ -74,8 +74,9 @@ func TestResourcesAreKeptApart(t *testing.T) {
 	}, authorities)
 }
 
-// What a server says when it refuses the node reaches the program, with who and where.
-// spec: S-28
+// What a server says when it refuses the node reaches the program, with who and where, and not as a code that a handler
+// which returns the error would pass on.
+// spec: ERR-11 S-28
 func TestRefusedNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		got := make(chan client.Event[any], 1)
@@ -87,7 +88,7 @@ func TestRefusedNode(t *testing.T) {
 		ev := <-got
 		var re *client.ResourceError
 		if !errors.As(ev.Err, &re) || re.Kind != client.ErrorStream || re.NodeID != "node-1" || re.Server != r.srv.Target() ||
-			status.Code(re) != codes.InvalidArgument || !strings.Contains(re.Error(), "node id wants four parts") {
+			status.Code(re) != codes.Unavailable || status.Code(re.Err) != codes.InvalidArgument || !strings.Contains(re.Error(), "node id wants four parts") {
 			t.Errorf("%v: %v", ev.Kind, ev.Err)
 		}
 	})

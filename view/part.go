@@ -150,17 +150,13 @@ func refused(err error) bool {
 	return is && (re.Kind == client.ErrorRejected || re.Kind == client.ErrorData)
 }
 
-// VIEW-28: bare is an error of the client without the status that a management server gave: package
-// status finds none in it. A gRPC handler or picker that returned it would end an RPC of the data
-// plane with the code that was meant for the client.
+// VIEW-28: bare is an error without a gRPC status: a picker that returned one with a status would also end those RPCs
+// of the data plane that wait for ready.
 func bare(err error) error {
-	re, ok := err.(*client.ResourceError)
-	if _, has := status.FromError(err); !ok || !has {
-		return err
+	if _, has := status.FromError(err); has && err != nil {
+		return statusless{err}
 	}
-	e := *re
-	e.Err = statusless{re.Err}
-	return &e
+	return err
 }
 
 type statusless struct{ error }
@@ -176,9 +172,9 @@ func (c *core) absence(ev *client.Event[any]) error {
 	if ev.Reason == client.ReasonTimeout {
 		err = fmt.Errorf("%w (the server did not answer in time; %v)", client.ErrDoesNotExist, ev.Instead)
 	}
-	return &client.ResourceError{
+	return bare(&client.ResourceError{
 		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.config.node, Err: err,
-	}
+	})
 }
 
 // fault is the error of a resource that the view cannot use.
@@ -187,7 +183,7 @@ func (c *core) fault(typeURL, name string, o Origin, err error) error {
 	if o.Server != nil {
 		re.Server = o.Server.URI
 	}
-	return re
+	return bare(re)
 }
 
 func (c *core) origin(ev *client.Event[any]) Origin {

@@ -88,7 +88,7 @@ var errLate = errors.New("the endpoints are connecting")
 
 // isStatus is whether an error has a status of its own.
 func isStatus(err error) bool {
-	_, ok := err.(interface{ GRPCStatus() *status.Status })
+	_, ok := status.FromError(err)
 	return ok
 }
 

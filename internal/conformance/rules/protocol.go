@@ -117,7 +117,7 @@ func protocol() []Section {
 			{"ERR-8", "a stated error without name or code refuses the response; a resource beside its error wins", ""},
 			{"ERR-9", "no error can be stated for the wildcard; one that is stated for a glob is of the whole", ""},
 			{"ERR-10", "the end of ambient trouble is told", ""},
-			{"ERR-11", "errors name type, resource, server and node", ""},
+			{"ERR-11", "errors name type, resource, server and node, and pass on no code of the control plane", ""},
 			{"ERR-12", "a name that cannot be served fails its own watch at once, and is not sent", ""},
 		}},
 		{"Watches, cache, backoff", []Rule{
