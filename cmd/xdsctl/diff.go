@@ -28,9 +28,9 @@ const diffLong = `Compare two states by type and name, and changed resources fie
   DIRECTORY           all such files below it
   RECORDING           what the servers had in the end, of a file that xdsctl record wrote
 
-What a server does not tell within --resource-timeout, be it all of its listeners, and what is refused
-of it cannot be compared: that is an error. With --no-validate what breaks a rule of its message is
-compared. Of a type alone, compare files that xdsctl get -o yaml wrote.
+What a server does not tell within --resource-timeout, be it all of its listeners, counts as what it
+does not have, and standard error says so. If it says nothing at all, or if something of it is refused,
+that is an error. With --no-validate what breaks a rule of its message is compared.
 
 The scopes of a process have to agree on each resource.
 
@@ -40,7 +40,7 @@ or changed.
 
 Exit status
   0  both are the same
-  1  failed while running: a file cannot be read, a server cannot be reached, or does not tell what it has
+  1  failed while running: a file cannot be read, a server cannot be reached, or tells nothing
   2  bad usage or a bad bootstrap
   3  they are different`
 

@@ -140,6 +140,13 @@ func (c *collector) answered(a report.Answer) {
 	c.answers[[2]string{a.Type, a.Server}] = a
 }
 
+// spoke says whether a server has sent a response.
+func (c *collector) spoke() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.answers) > 0
+}
+
 // refused are the newest responses that were refused, in part or as a whole, by type and server.
 func (c *collector) refused() (all []report.Answer) {
 	c.mu.Lock()

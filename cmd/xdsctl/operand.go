@@ -127,8 +127,8 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 		}
 	}
 	asked := map[report.Ref]bool{}
-	for len(subs) > 0 {
-		items, err := f.fetch(cmd, c, t, subs)
+	for spoke := false; len(subs) > 0; spoke = true {
+		items, err := f.fetch(cmd, c, t, subs, spoke)
 		if err != nil {
 			return nil, err
 		}
@@ -157,9 +157,9 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 	return all, nil
 }
 
-// fetch gets the first state of subscriptions. What the server has not is no part of it; of what it does not
-// tell, and of what is refused, nobody knows the state.
-func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given) ([]report.Item, error) {
+// fetch gets the first state of subscriptions. What the server has not is no part of it; of what is refused nobody knows
+// the state, nor of what a server does not tell that has said nothing at all.
+func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given, spoke bool) ([]report.Item, error) {
 	got := &collector{}
 	s, err := newSession(t, got, true)
 	if err != nil {
@@ -172,31 +172,38 @@ func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []su
 	}
 	s.output.end(nil)
 	items := got.items(s)
-	if err := unknown(items, got.refused(), cmp.Or(c.server.target, c.bootstrap)); err != nil {
+	unknown, untold := unknown(items, got.refused(), cmp.Or(c.server.target, c.bootstrap))
+	if spoke || got.spoke() {
+		// Servers such as go-control-plane's say nothing of a type, or in delta of a name, of which they have nothing.
+		for _, err := range untold {
+			fmt.Fprintf(s.notes, "xdsctl: %v; it is compared as what the server does not have\n", err)
+		}
+		untold = nil
+	}
+	if err := errors.Join(append(unknown, untold...)...); err != nil {
 		return nil, &statusError{statusFailed, err}
 	}
 	return items, nil
 }
 
-// unknown says of what it is not known what a server has: what it did not tell, and what was refused of it.
-func unknown(items []report.Item, refused []report.Answer, source string) error {
-	var all []error
+// unknown says of what it is not known what a server has: what was refused of it or cannot be had, and what it did not tell.
+func unknown(items []report.Item, refused []report.Answer, source string) (all, untold []error) {
 	told := map[string]bool{} // types of which a refused resource is named
 	for _, it := range items {
 		if it.IsKnown() {
 			continue
 		}
-		why := reasonOf(it)
+		list, why := &all, reasonOf(it)
 		if it.TimedOut {
-			why = it.Absence
+			list, why = &untold, it.Absence
 		}
 		told[it.Type] = told[it.Type] || it.Status == report.StatusNACKED
-		all = append(all, fmt.Errorf("%s: %s %q: %s", cmp.Or(it.Server, source), subscription.Short(it.Type), it.Name, why))
+		*list = append(*list, fmt.Errorf("%s: %s %q: %s", cmp.Or(it.Server, source), subscription.Short(it.Type), it.Name, why))
 	}
 	for _, a := range refused {
 		if !told[a.Type] {
 			all = append(all, fmt.Errorf("%s: %s: %s", a.Server, subscription.Short(a.Type), a.Error.Message))
 		}
 	}
-	return errors.Join(all...)
+	return all, untold
 }
