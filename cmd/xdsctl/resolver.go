@@ -30,22 +30,22 @@ type resolver struct {
 	every   *view.Listeners     // nil without
 	holds   map[string][]func() // releases; owned by the goroutine that takes commands
 
-	mu      sync.Mutex            // held while something is told, so that all agree on its order
-	awaited []string              // clusters of --hold that no value has had yet: one without them is not printed
-	synced  bool                  // with all: the first state of all listeners is there
-	printed map[string]bool       // by root: whether the value that was printed last was complete
-	sums    map[string]report.Sum // by root: of that value
-	failed  map[string]string     // by root: its error, if that was printed last
-	waits   []report.Wait         // printed last
-	status  int                   // with once
-	trouble error                 // with the list of listeners, with settle
+	mu      sync.Mutex        // held while something is told, so that all agree on its order
+	awaited []string          // clusters of --hold that no value has had yet: one without them is not printed
+	synced  bool              // with all: the first state of all listeners is there
+	printed map[string]bool   // by root: whether the value that was printed last was complete
+	newest  *view.Snapshot    // that was printed
+	failed  map[string]string // by root: its error, if that was printed last
+	waits   []report.Wait     // printed last
+	status  int               // with once
+	trouble error             // with the list of listeners, with settle
 }
 
 // newResolver makes a resolver; held are the clusters that the view is to hold from its beginning.
 func newResolver(t *target, p report.Printer, once bool, held ...string) *resolver {
 	return &resolver{
 		target: t, output: newOutput(p), once: once, begun: time.Now(), started: make(chan struct{}), awaited: held,
-		holds: map[string][]func(){}, printed: map[string]bool{}, sums: map[string]report.Sum{}, failed: map[string]string{},
+		holds: map[string][]func(){}, printed: map[string]bool{}, failed: map[string]string{},
 	}
 }
 
@@ -135,7 +135,7 @@ func (r *resolver) onSnapshot(s *view.Snapshot) {
 // tell prints a value, or the error of a root. The caller holds mu, as that of all below.
 func (r *resolver) tell(s *view.Snapshot) {
 	if s.Err != nil {
-		r.forget(s.Root.Name)
+		delete(r.printed, s.Root.Name)
 		if text := s.Err.Error(); r.failed[s.Root.Name] != text { // a value beside an error may change, as what is held
 			r.failed[s.Root.Name] = text
 			r.fail(s.Root.Name, s.Err)
@@ -150,24 +150,18 @@ func (r *resolver) tell(s *view.Snapshot) {
 		return // the view made it before it was told of them; its next has them
 	}
 	r.awaited = nil
-	value := configOf(s)
-	sum := value.Sum()
-	if before, printed := r.sums[s.Root.Name]; printed && sum == before {
+	if s == r.newest { // a release and the view may tell of it both
 		return
 	}
+	r.newest = s
+	value := configOf(s)
 	delete(r.failed, s.Root.Name)
-	r.printed[s.Root.Name], r.sums[s.Root.Name] = s.Complete, sum
+	r.printed[s.Root.Name] = s.Complete
 	r.output.print(report.Config{Head: head(report.EventConfig), ConfigValue: value})
 	if r.once && value.Bad() {
 		r.end(statusBad)
 	}
 	r.endIfComplete()
-}
-
-// forget notes that no value of a root stands as printed.
-func (r *resolver) forget(root string) {
-	delete(r.printed, root)
-	delete(r.sums, root)
 }
 
 // fail prints an error of a root; listener tells which where there are several.
@@ -203,7 +197,7 @@ func (r *resolver) onSynced() {
 func (r *resolver) onRemoved(listener string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forget(listener)
+	delete(r.printed, listener)
 	delete(r.failed, listener)
 	r.output.print(report.Removed{Head: head(report.EventRemoved), Listener: listener})
 	r.tellWaiting(r.waitingOfAll())

@@ -1,12 +1,5 @@
 package report
 
-import (
-	"crypto/sha256"
-	"encoding/json"
-	"maps"
-	"slices"
-)
-
 // Names of the events of a resolved view.
 const (
 	EventConfig  = "config"
@@ -42,27 +35,6 @@ func (c *ConfigValue) Bad() bool {
 		}
 	}
 	return false
-}
-
-// Sum tells values apart; a version is not part of what makes them equal.
-type Sum [sha256.Size]byte
-
-// Sum is that of the value.
-func (c ConfigValue) Sum() Sum {
-	if c.Listener != nil {
-		c.Listener = &Named{Name: c.Listener.Name}
-	}
-	c.RouteConfigs = slices.Clone(c.RouteConfigs)
-	for i := range c.RouteConfigs {
-		c.RouteConfigs[i].Version = ""
-	}
-	c.Clusters = maps.Clone(c.Clusters)
-	for name, cl := range c.Clusters {
-		cl.Version = ""
-		c.Clusters[name] = cl
-	}
-	text, _ := json.Marshal(c) // which has a text
-	return sha256.Sum256(text)
 }
 
 // Named is a resource by its name.
