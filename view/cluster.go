@@ -106,7 +106,7 @@ func (c *Cluster) Status() Status { return c.status }
 // Kind says how its endpoints are found.
 func (c *Cluster) Kind() Kind { return c.kind }
 
-// Err says why the cluster cannot be used; nil unless Status is StatusError. It is a
+// Err says why the cluster cannot be used; nil unless Status is StatusError. It wraps a
 // [*client.ResourceError]; of a cluster that does not exist it wraps [client.ErrDoesNotExist].
 func (c *Cluster) Err() error { return c.rare().err }
 

@@ -48,7 +48,7 @@ func newDemand(c Config) *demand {
 // it. A cluster that does not exist is asked for anew some seconds later.
 //
 // Errors: the cluster's own, if it cannot be used; a [*NotReadyError] when ctx ends;
-// [client.ErrTooManyNames]; that of the end of the view; and a [*client.ResourceError] for a name that no snapshot has and
+// [client.ErrTooManyNames]; that of the end of the view; and one that wraps a [*client.ResourceError] for a name that no snapshot has and
 // that has a context parameter which is the client's to set.
 func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	var known *Cluster

@@ -50,7 +50,7 @@ type Snapshot struct {
 	// Serial counts the snapshots of a view, from 1.
 	Serial uint64
 	// Err is an error of the root, which replaces everything else: the snapshot has no listener,
-	// no routes, and only those clusters that are held. It is a [*client.ResourceError]; of a
+	// no routes, and only those clusters that are held. It wraps a [*client.ResourceError]; of a
 	// resource that does not exist it wraps [client.ErrDoesNotExist].
 	Err error
 	// Complete says that nothing is waited for; see [View.Waiting]. If nothing but Complete

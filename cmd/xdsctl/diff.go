@@ -137,7 +137,7 @@ func scopesFault(source string, rs []resources.Resource) error {
 	for i := range rs {
 		r := &rs[i]
 		ref := report.Ref{Type: r.Type, Name: r.Name}
-		if other := held[ref]; other != nil && other.Scope != r.Scope && len(fieldChanges(other, r, true)) > 0 {
+		if other := held[ref]; other != nil && other.File == r.File && other.Scope != r.Scope && len(fieldChanges(other, r, true)) > 0 {
 			return fmt.Errorf("%s: %s %q is not the same in the scopes %q and %q of the process; compare a file with the documents of one scope, as xdsctl csds prints them",
 				source, subscription.Short(r.Type), r.Name, other.Scope, r.Scope)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -161,6 +162,40 @@ func TestDiffUnknown(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of several servers each has to say something: that one speaks tells nothing of what another has.
+func TestDiffSilentBesideAnother(t *testing.T) {
+	t.Parallel()
+	far := edsCluster("a")
+	far.EdsClusterConfig.ServiceName = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x"
+	silent := server(t, testutil.OnRequest(func(*testutil.Stream, *testutil.Request) {})).Target()
+	speaks := server(t, testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
+		if has := map[string][]proto.Message{cds.Type.TypeURL(): {far}}; r.Nonce() == "" {
+			_ = st.Send(testutil.SotW(r.TypeURL(), "1", "n", has[r.TypeURL()]...))
+		}
+	})).Target()
+	list := func(target string) string {
+		return fmt.Sprintf(`"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}]}]`, target)
+	}
+	boot := file(t, "b.json", fmt.Sprintf(`{"node": {"id": "me"}, %s, "authorities": {"b": {%s}}}`, list(speaks), list(silent)))
+	status, out, errs := runOnce(t, "diff", "--resource-timeout", silence, "--log-level", "error", "bootstrap:"+boot, resourceFile(t, "a.yaml", far))
+	if status != 1 || out != "" || !strings.Contains(errs, silent+`: eds "xdstp://b/`) {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+}
+
+// Of a part that is new all is shown but what is secret in it.
+func TestDiffBesideSecrets(t *testing.T) {
+	t.Parallel()
+	text := `{"@type": "` + cds.Type.TypeURL() + `", "name": "a"TLS}`
+	tls := `, "transportSocket": {"name": "tls", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+		"sni": "shop", "commonTlsContext": {"tlsCertificates": [{"privateKey": {"inlineBytes": "TUFSSzNS"}}]}}}`
+	with, without := file(t, "a.json", strings.Replace(text, "TLS", tls, 1)), file(t, "a.json", strings.Replace(text, "TLS", "", 1))
+	status, out, errs := runOnce(t, "diff", without, with)
+	if status != 3 || !strings.Contains(out, `"sni":"shop"`) || !strings.Contains(out, `"inlineBytes":"[redacted]"`) || strings.Contains(out, "TUFSSzNS") {
+		t.Errorf("status %d, %s%s", status, out, errs)
 	}
 }
 

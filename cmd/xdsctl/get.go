@@ -140,11 +140,13 @@ func (c *collector) answered(a report.Answer) {
 	c.answers[[2]string{a.Type, a.Server}] = a
 }
 
-// spoke says whether a server has sent a response.
-func (c *collector) spoke() bool {
+// spoke notes which servers have sent a response.
+func (c *collector) spoke(servers map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.answers) > 0
+	for _, a := range c.answers {
+		servers[a.Server] = true
+	}
 }
 
 // refused are the newest responses that were refused, in part or as a whole, by type and server.

@@ -127,7 +127,8 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 		}
 	}
 	asked := map[report.Ref]bool{}
-	for spoke := false; len(subs) > 0; spoke = true {
+	spoke := map[string]bool{} // servers that have sent a response
+	for len(subs) > 0 {
 		items, err := f.fetch(cmd, c, t, subs, spoke)
 		if err != nil {
 			return nil, err
@@ -159,7 +160,7 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 
 // fetch gets the first state of subscriptions. What the server has not is no part of it; of what is refused nobody knows
 // the state, nor of what a server does not tell that has said nothing at all.
-func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given, spoke bool) ([]report.Item, error) {
+func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given, spoke map[string]bool) ([]report.Item, error) {
 	got := &collector{}
 	s, err := newSession(t, got, true)
 	if err != nil {
@@ -172,38 +173,39 @@ func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []su
 	}
 	s.output.end(nil)
 	items := got.items(s)
-	unknown, untold := unknown(items, got.refused(), cmp.Or(c.server.target, c.bootstrap))
-	if spoke || got.spoke() {
-		// Servers such as go-control-plane's say nothing of a type, or in delta of a name, of which they have nothing.
-		for _, err := range untold {
-			fmt.Fprintf(s.notes, "xdsctl: %v; it is compared as what the server does not have\n", err)
-		}
-		untold = nil
-	}
-	if err := errors.Join(append(unknown, untold...)...); err != nil {
+	got.spoke(spoke)
+	if err := unknown(items, got.refused(), cmp.Or(c.server.target, c.bootstrap), spoke, s.notes); err != nil {
 		return nil, &statusError{statusFailed, err}
 	}
 	return items, nil
 }
 
-// unknown says of what it is not known what a server has: what was refused of it or cannot be had, and what it did not tell.
-func unknown(items []report.Item, refused []report.Answer, source string) (all, untold []error) {
+// unknown says of what it is not known what a server has: what was refused of it or cannot be had, and what it did not tell
+// if it has said nothing at all. Servers such as go-control-plane's say nothing of a type, or in delta of a name, of which
+// they have nothing; of that a note says how it is compared.
+func unknown(items []report.Item, refused []report.Answer, source string, spoke map[string]bool, notes io.Writer) error {
+	var all []error
 	told := map[string]bool{} // types of which a refused resource is named
 	for _, it := range items {
 		if it.IsKnown() {
 			continue
 		}
-		list, why := &all, reasonOf(it)
+		why := reasonOf(it)
 		if it.TimedOut {
-			list, why = &untold, it.Absence
+			why = it.Absence
+		}
+		err := fmt.Errorf("%s: %s %q: %s", cmp.Or(it.Server, source), subscription.Short(it.Type), it.Name, why)
+		if it.TimedOut && spoke[it.Server] {
+			fmt.Fprintf(notes, "xdsctl: %v; it is compared as what the server does not have\n", err)
+			continue
 		}
 		told[it.Type] = told[it.Type] || it.Status == report.StatusNACKED
-		*list = append(*list, fmt.Errorf("%s: %s %q: %s", cmp.Or(it.Server, source), subscription.Short(it.Type), it.Name, why))
+		all = append(all, err)
 	}
 	for _, a := range refused {
 		if !told[a.Type] {
 			all = append(all, fmt.Errorf("%s: %s: %s", a.Server, subscription.Short(a.Type), a.Error.Message))
 		}
 	}
-	return all, untold
+	return errors.Join(all...)
 }

@@ -92,7 +92,7 @@ const csdsLong = `Print all that a process has. ` + addressLong + `
 With -o json it is a list of {scope, type, name, status, version, updated, error, resource}; with -o yaml a
 DiscoveryResponse for each type with the contents, a document of its own, which in a file of its own is a
 file source; xdsctl validate reads all of them. Where a process has scopes each has documents of its own, which
-begin with a comment such as # scope: "xds:///shop" and are judged apart.`
+begin with a comment such as # xdsctl scope: "xds:///shop" and are judged apart.`
 
 const dumpLong = `Print all that a process has in one of three forms. ` + addressLong + `
 FILE is a config dump of Envoy or an answer of CSDS in JSON; "-" is standard input.

@@ -151,7 +151,7 @@ func validate(cmd *cobra.Command, paths []string, secured tlsFlags, o validation
 		if _, missing := errors.AsType[*fs.PathError](err); missing {
 			return &statusError{statusFailed, err}
 		}
-		all = append(all, byScope(rs)...)
+		all = append(all, rs...)
 		switch {
 		case err != nil:
 			broken = append(broken, validation.Broken(path, err)...)
@@ -171,19 +171,6 @@ func validate(cmd *cobra.Command, paths []string, secured tlsFlags, o validation
 		}
 	}
 	return nil
-}
-
-// byScope tells the scopes of a process apart, if it has several, as files.
-func byScope(rs []resources.Resource) []resources.Resource {
-	for i := range rs {
-		if rs[i].Scope != rs[0].Scope {
-			for i := range rs {
-				rs[i].File += fmt.Sprintf(" (scope %q)", rs[i].Scope)
-			}
-			break
-		}
-	}
-	return rs
 }
 
 // read reads a file, a directory, a recording, standard input or what a process has, and what there is beside what is bad.

@@ -28,6 +28,7 @@ import (
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/validation"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
 )
 
 // judged runs validate, and gives a line for each finding.
@@ -278,7 +279,37 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%s: status %d, %s", format, status, errs)
 		}
 	}
-	twice := file(t, "twice.yaml", "# scope: \"s\"\nresources: [{\"@type\": "+cds.Type.TypeURL()+", name: a}, {\"@type\": "+cds.Type.TypeURL()+", name: a}]\n---\n# scope: \"t\"\nresources: []\n")
+	typed := func(name, url, more string) string {
+		return fmt.Sprintf("resources: [{\"@type\": %s, name: %s%s}]\n", url, name, more)
+	}
+	clusterA := typed("a", cds.Type.TypeURL(), ", type: EDS, eds_cluster_config: {eds_config: {ads: {}}}")
+	endpoints := fmt.Sprintf("resources: [{\"@type\": %s, cluster_name: a}]\n", eds.Type.TypeURL())
+	mark := "# xdsctl scope: \"s\"\n"
+	for name, files := range map[string][]string{
+		"what no scope has is seen in each":   {mark + clusterA, endpoints},
+		"what a scope has is seen in none":    {clusterA, mark + endpoints},
+		"another's comment says no scope":     {"# scope: \"of the team\"\n" + clusterA + "---\n" + endpoints},
+		"other comments may stand before":     {"# read this\n" + mark + clusterA + "---\n" + mark + endpoints},
+		"another's field may be called scope": {"- {\"@type\": " + cds.Type.TypeURL() + ", name: z}\n- {name: a, type: x, scope: [1]}\n"},
+	} {
+		args := []string{"validate", "--closed"}
+		for _, text := range files {
+			args = append(args, file(t, "a.yaml", text))
+		}
+		if status, out, errs := runOnce(t, args...); status != 0 || out+errs != "" {
+			t.Errorf("%s: status %d, %s%s", name, status, out, errs)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"own.yaml": mark + clusterA, "shared.yaml": typed("a", cds.Type.TypeURL(), "")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, out, errs := runOnce(t, "diff", dir, dir); status != 0 {
+		t.Errorf("files that share a name: status %d, %s%s", status, out, errs)
+	}
+	twice := file(t, "twice.yaml", "# xdsctl scope: \"s\"\nresources: [{\"@type\": "+cds.Type.TypeURL()+", name: a}, {\"@type\": "+cds.Type.TypeURL()+", name: a}]\n---\n# scope: \"t\"\nresources: []\n")
 	if status, out, errs := runOnce(t, "validate", twice); status != 3 || !strings.Contains(out, "given before") {
 		t.Errorf("twice in a scope: status %d, %s%s", status, out, errs)
 	}
@@ -313,6 +344,14 @@ func TestHostileFiles(t *testing.T) {
 	bad := file(t, "bad.json", many("{}", 2499))
 	if status, out, _ := runOnce(t, "validate", bad); status != 3 || strings.Count(out, "\n") != 1001 || !strings.HasSuffix(out, bad+": error: 1500 more findings (more)\n") {
 		t.Errorf("status %d, %d findings", status, strings.Count(out, "\n"))
+	}
+	var named []proto.Message // each names what is not there
+	for i := range 1100 {
+		named = append(named, edsCluster(fmt.Sprint("b", i)))
+	}
+	last := append(named, &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{}}})
+	if status, out, _ := runOnce(t, "validate", resourceFile(t, "last.yaml", last...)); status != 3 || !strings.Contains(out, "virtualHosts[0].name") || !strings.Contains(out, "warning: ") || !strings.Contains(out, "more findings") {
+		t.Errorf("status %d; an error is left out behind warnings: %.300s", status, out)
 	}
 	if status, _, errs := runOnce(t, "diff", bad, bad); status != 1 || strings.Count(errs, "\n") != 1001 || !strings.HasSuffix(errs, "also: and 1500 more\n") {
 		t.Errorf("status %d, %d lines", status, strings.Count(errs, "\n"))

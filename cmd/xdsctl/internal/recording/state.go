@@ -62,7 +62,12 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	frames, cut, err := parse(data)
+	err = resources.AffordableText(data)
+	var frames []Frame
+	var cut bool
+	if err == nil {
+		frames, cut, err = parse(data)
+	}
 	if err != nil {
 		return nil, nil, &resources.FileError{File: path, Err: err}
 	}

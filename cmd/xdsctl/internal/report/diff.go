@@ -39,14 +39,35 @@ type FieldChange struct {
 // side is a value of JSON, and how it is shown: the same, but with secrets redacted.
 type side struct{ value, shown any }
 
-// text is what is shown of the value. What stands in place of a secret is of the type of its field, which
-// does not tell that it is none.
-func (s side) text() json.RawMessage {
-	part, _ := s.shown.(string) // of a text
-	if same(s.value, s.shown) || strings.Contains(part, resourcejson.Redacted) {
-		return encoded(s.shown)
+// text is what is shown of the value.
+func (s side) text() json.RawMessage { return encoded(marked(s.value, s.shown)) }
+
+// marked is the shown form of a value with [resourcejson.Redacted] in place of what stands for a secret, which is of the
+// type of its field and does not tell that it is none.
+func marked(value, shown any) any {
+	switch own := value.(type) {
+	case map[string]any:
+		if form, ok := shown.(map[string]any); ok {
+			all := map[string]any{}
+			for key, part := range form {
+				all[key] = marked(own[key], part)
+			}
+			return all
+		}
+	case []any:
+		if form, ok := shown.([]any); ok && len(form) == len(own) {
+			all := make([]any, len(form))
+			for i, part := range form {
+				all[i] = marked(own[i], part)
+			}
+			return all
+		}
 	}
-	return encoded(resourcejson.Redacted)
+	part, _ := shown.(string) // of a text
+	if same(value, shown) || strings.Contains(part, resourcejson.Redacted) {
+		return shown
+	}
+	return resourcejson.Redacted
 }
 
 // CompareJSON lists the fields in which two resources differ. The shown forms have the same shape,

@@ -18,10 +18,10 @@ const (
 )
 
 // beginnings begin a part of a text in JSON, YAML or the text format.
-var beginnings = []string{"{", "[", ",", ":", "\n", "- ", "? ", "<"}
+var beginnings = []string{"{", "[", ",", ":", "\n", "\r", "- ", "? ", "<"}
 
-// affordableText says whether a text can be read at a cost that its size makes up for.
-func affordableText(text []byte) error {
+// AffordableText says whether a text can be read at a cost that its size makes up for.
+func AffordableText(text []byte) error {
 	n := 0
 	for _, b := range beginnings {
 		n += bytes.Count(text, []byte(b))
@@ -29,7 +29,7 @@ func affordableText(text []byte) error {
 	return affordable(n, partCost, len(text))
 }
 
-// affordableBinary is affordableText for a DiscoveryResponse in binary.
+// affordableBinary is AffordableText for the entries of a DiscoveryResponse in binary.
 func affordableBinary(data []byte) error {
 	n := 0
 	for rest := data; len(rest) > 0; n++ {

@@ -225,7 +225,7 @@ func ReadProcess(text []byte) (*Process, error) {
 		Configs, Config json.RawMessage
 	}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
-	if err := affordableText(text); err != nil {
+	if err := AffordableText(text); err != nil {
 		return nil, err
 	}
 	if json.Unmarshal(text, &d) != nil || d.Configs == nil && d.Config == nil {

@@ -138,7 +138,7 @@ func readBinary(data []byte) ([]Resource, error) {
 }
 
 func readText(data []byte) ([]Resource, error) {
-	if err := affordableText(data); err != nil {
+	if err := AffordableText(data); err != nil {
 		return nil, err
 	}
 	m := &discoveryv3.DiscoveryResponse{}
@@ -153,7 +153,7 @@ var separator = regexp.MustCompile(`(?m)^(---|\.\.\.)([ \t\r]|$)`)
 
 // readDocuments reads values of JSON, or documents of YAML.
 func readDocuments(data []byte) (all []Resource, _ error) {
-	if err := affordableText(data); err != nil {
+	if err := AffordableText(data); err != nil {
 		return nil, err
 	}
 	var bad []error
@@ -203,11 +203,11 @@ func flat(errs []error) error {
 	return errors.Join(all...)
 }
 
-// scoped is the comment that begins a document with what a process has in a scope.
-var scoped = regexp.MustCompile(`^\s*# scope: (".*")`)
+// scoped is the comment, among those that begin a document, that says which scope of a process has it.
+var scoped = regexp.MustCompile(`^(?:\s*#[^\n]*\n)*?\s*# xdsctl scope: (".*")`)
 
 // ScopeComment is the line that begins a document of YAML whose resources are of a scope.
-func ScopeComment(scope string) string { return fmt.Sprintf("# scope: %q\n", scope) }
+func ScopeComment(scope string) string { return fmt.Sprintf("# xdsctl scope: %q\n", scope) }
 
 // scopeOf is the scope that a document says; "" if it says none.
 func scopeOf(doc []byte) string {
@@ -423,7 +423,7 @@ func readItem(item json.RawMessage) ([]Resource, error) {
 		Type     string
 		Name     string
 		Version  string
-		Scope    string
+		Scope    any // another's field may have the name
 		Resource map[string]any
 	}
 	err := json.Unmarshal(item, &it)
@@ -440,7 +440,8 @@ func readItem(item json.RawMessage) ([]Resource, error) {
 	}
 	rs, err := readAny(item, it.Version)
 	if len(rs) == 1 && it.Resource != nil {
-		rs[0].Name, rs[0].Scope = it.Name, it.Scope
+		rs[0].Name = it.Name
+		rs[0].Scope, _ = it.Scope.(string)
 	}
 	return rs, err
 }

@@ -72,7 +72,7 @@ const (
 // Judge finds what is wrong with resources, by file, type, name and path. No finding quotes a
 // value.
 func Judge(rs []resources.Resource, o Options) []Finding {
-	j := judge{Options: o, there: map[id]string{}, bound: map[string]string{}, findings: []Finding{}}
+	j := judge{Options: o, there: map[id]string{}, anywhere: map[id]bool{}, bound: map[string]string{}, findings: []Finding{}}
 	for _, r := range rs {
 		j.single(r)
 	}
@@ -93,8 +93,8 @@ func Sort(findings []Finding) {
 // maxFindings is how many findings of a file are listed.
 const maxFindings = 1000
 
-// Bound takes out of findings that are sorted what is too many of a file, and says how many these are. One says so that
-// has an error if one of them is.
+// Bound takes out of findings that are sorted what is too many of a file, warnings first, and says how many these are. That
+// is an error if one of them is.
 func Bound(findings []Finding) (some []Finding) {
 	some = findings[:0]
 	for len(findings) > 0 {
@@ -108,7 +108,9 @@ func Bound(findings []Finding) (some []Finding) {
 			some = append(some, of...)
 			continue
 		}
+		slices.SortStableFunc(of, func(a, b Finding) int { return cmp.Compare(rank(a), rank(b)) })
 		rest := of[maxFindings:]
+		Sort(of[:maxFindings])
 		more := Finding{File: of[0].File, Rule: RuleMore, Message: fmt.Sprintf("%d more findings", len(rest)), Severity: Warning}
 		if slices.ContainsFunc(rest, func(f Finding) bool { return f.Severity == Error }) {
 			more.Severity = Error
@@ -116,6 +118,14 @@ func Bound(findings []Finding) (some []Finding) {
 		some = append(append(some, of[:maxFindings]...), more)
 	}
 	return some
+}
+
+// rank has errors before warnings.
+func rank(f Finding) int {
+	if f.Severity == Error {
+		return 0
+	}
+	return 1
 }
 
 // Broken are the findings of an error of [resources.Read] with a path.
@@ -145,11 +155,15 @@ type id struct{ scope, typeURL, name string }
 type judge struct {
 	Options
 	there    map[id]string     // the file
+	anywhere map[id]bool       // whatever the scope is
 	bound    map[string]string // by address, the listener; of Envoy
 	findings []Finding
 }
 
 func (j *judge) found(r resources.Resource, s Severity, rule, path, message string) {
+	if r.Scope != "" {
+		message += fmt.Sprintf(" (scope %q)", r.Scope)
+	}
 	j.findings = append(j.findings, Finding{
 		File: r.File, Type: r.Type, Name: r.Name, Path: path, Rule: rule, Message: message, Severity: s,
 	})
@@ -164,6 +178,7 @@ func (j *judge) single(r resources.Resource) {
 		j.found(r, Error, RuleDuplicate, "", "the name is given before, in "+before)
 	default:
 		j.there[own] = r.File
+		j.anywhere[id{"", r.Type, r.Name}] = true
 	}
 	if r.Message == nil {
 		j.found(r, Warning, RuleUnknownType, "", "the type is not known here, so nothing is judged")
@@ -230,8 +245,19 @@ func (j *judge) references(r resources.Resource) {
 		severity = Error
 	}
 	for _, ref := range resources.References(r.Message) {
-		if _, ok := j.there[id{r.Scope, ref.Type, ref.Name}]; !ok {
+		if !j.sees(r.Scope, ref) {
 			j.found(r, severity, RuleReference, ref.Path, fmt.Sprintf("names %s %q, which is not in the files", subscription.Short(ref.Type), ref.Name))
 		}
 	}
+}
+
+// sees says whether what is named is there: in the scope or in none, and for what is in none in any.
+func (j *judge) sees(scope string, ref resources.Reference) bool {
+	all := id{"", ref.Type, ref.Name}
+	if scope == "" {
+		return j.anywhere[all]
+	}
+	_, own := j.there[id{scope, ref.Type, ref.Name}]
+	_, shared := j.there[all]
+	return own || shared
 }
