@@ -119,34 +119,29 @@ func TestStoreOfOthers(t *testing.T) {
 			r.clusters(r.accept(), "1", "n1", "a")
 		})
 		srv.SetRefuse(true)
-		for what, change := range map[string]func(*client.Config){
-			"another node": func(c *client.Config) { c.Bootstrap.Node = &corev3.Node{Id: "node-2"} },
-			"another node of Config.Node": func(c *client.Config) {
+		const none, kept = "failed a connection", "updated a 1 stale"
+		for what, tt := range map[string]struct {
+			change func(*client.Config)
+			want   string
+		}{
+			"another node": {func(c *client.Config) { c.Bootstrap.Node = &corev3.Node{Id: "node-2"} }, none},
+			"another node of Config.Node": {func(c *client.Config) {
 				c.Node = func(n *corev3.Node) *corev3.Node { n.Id = "node-2"; return n }
-			},
-			"another server": func(c *client.Config) { c.Bootstrap.Servers[0].URI = "passthrough:///elsewhere" },
-		} {
-			run(t, srv, dir, func(r *rig) {
-				_, rec := r.watch("a")
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				same(t, what, stale(rec.all())[0], "failed a connection")
-			}, change)
-		}
-		for what, change := range map[string]func(*client.Config){
-			"the same": func(*client.Config) {},
-			"the same node of Config.Node": func(c *client.Config) {
+			}, none},
+			"another server": {func(c *client.Config) { c.Bootstrap.Servers[0].URI = "passthrough:///elsewhere" }, none},
+			"the same":       {func(*client.Config) {}, kept},
+			"the same node of Config.Node": {func(c *client.Config) {
 				id := c.Bootstrap.Node.GetId()
 				c.Bootstrap.Node = &corev3.Node{}
 				c.Node = func(n *corev3.Node) *corev3.Node { n.Id = id; return n }
-			},
+			}, kept},
 		} {
 			run(t, srv, dir, func(r *rig) {
 				_, rec := r.watch("a")
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				same(t, what, stale(rec.all())[0], "updated a 1 stale")
-			}, change)
+				same(t, what, stale(rec.all())[0], tt.want)
+			}, tt.change)
 		}
 	})
 }

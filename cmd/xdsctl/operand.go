@@ -158,8 +158,8 @@ func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resourc
 	return all, nil
 }
 
-// fetch gets the first state of subscriptions. What the server has not is no part of it; of what is refused nobody knows
-// the state, nor of what a server does not tell that has said nothing at all.
+// fetch gets the first state of subscriptions, without what the server does not have. It fails where that state is not known:
+// a resource is refused, or a server says nothing at all.
 func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []subscription.Given, spoke map[string]bool) ([]report.Item, error) {
 	got := &collector{}
 	s, err := newSession(t, got, true)

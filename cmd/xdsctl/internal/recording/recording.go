@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
@@ -130,6 +131,9 @@ var ErrCut = errors.New("the last line of the recording is cut")
 
 // parse reads the frames of a recording. A last line that is cut is left out.
 func parse(data []byte) (frames []Frame, cut bool, err error) {
+	if err := resources.AffordableText(data); err != nil {
+		return nil, false, err
+	}
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++

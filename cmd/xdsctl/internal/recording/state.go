@@ -62,12 +62,7 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = resources.AffordableText(data)
-	var frames []Frame
-	var cut bool
-	if err == nil {
-		frames, cut, err = parse(data)
-	}
+	frames, cut, err := parse(data)
 	if err != nil {
 		return nil, nil, &resources.FileError{File: path, Err: err}
 	}
