@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -22,7 +23,11 @@ var binaries string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait and hardly compute
+	beside := "32" // these tests wait and hardly compute
+	if race.Enabled {
+		beside = "8"
+	}
+	if err := flag.Set("test.parallel", beside); err != nil {
 		panic(err)
 	}
 	status := m.Run()

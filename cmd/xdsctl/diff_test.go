@@ -148,20 +148,20 @@ func TestDiffUnknown(t *testing.T) {
 		"no endpoints":    {having, types{clusters: {edsCluster("a")}, listeners: {}}, 3, `eds "a": the server did not answer in time; it is compared`},
 		"other endpoints": {having, types{clusters: {edsCluster("a")}, listeners: {}, endpoints: {assignment("b")}}, 3, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := tt.server(tt.types)
-			for _, b := range []string{none, "server:" + tt.server(tt.types)} {
+		for beside, b := range map[string]string{"a file": none, "the same": "server:" + tt.server(tt.types)} {
+			t.Run(name+", "+beside, func(t *testing.T) {
+				t.Parallel()
+				a := tt.server(tt.types)
 				status, out, errs := runOnce(t, "diff", "--resource-timeout", silence, "--log-level", "error", "server:"+a, b)
 				want := tt.status
 				if want == 3 && b != none {
 					want = 0
 				}
 				if status != want || want != 3 && out != "" || !strings.Contains(errs, tt.stderr) || (errs == "") != (tt.stderr == "") || tt.stderr != "" && !strings.Contains(errs, a) {
-					t.Errorf("%s: status %d, %s%s", b, status, errs, out)
+					t.Errorf("status %d, %s%s", status, errs, out)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
