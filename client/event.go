@@ -69,7 +69,12 @@ const (
 	ReasonTTL      = Reason(machine.ReasonTTL)      // its time to live ran out
 )
 
-func (r Reason) String() string { return machine.Reason(r).String() }
+func (r Reason) String() string {
+	if r > ReasonTTL {
+		return "unknown"
+	}
+	return machine.Reason(r).String()
+}
 
 // Event is something that happened to a resource whose values are of type T, or to a collection
 // as a whole; then its name is the collection's, "*" or a canonical URL. The methods of [Client]
