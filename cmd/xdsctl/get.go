@@ -22,7 +22,7 @@ The table says name, type, version, size, server and status of each resource; th
 those of CSDS. With -o json it is a list of {type, name, authority, status, version, server,
 updated, error, size, resource}; with -o yaml a DiscoveryResponse for each type, a document of its
 own, which in a file of its own is a file source; with -o name a SUBSCRIPTION for each resource that there is. What
-is missing or refused is told on standard error too.
+is missing or refused is told on standard error too; an entry of a collection that is refused and has no name, there alone.
 
 Exit status
   0  every resource that was asked for is there
@@ -97,7 +97,7 @@ func get(cmd *cobra.Command, f *getFlags, args []string) error {
 	if err := report.WriteItems(cmd.OutOrStdout(), f.output.value, items, report.JSONOptions{ShowSecrets: f.showSecrets}); err != nil {
 		return &statusError{statusFailed, err}
 	}
-	return s.verdict(items)
+	return s.verdict(items, got.refused())
 }
 
 // collector keeps the newest state of each resource. It is a [report.Printer].
@@ -208,20 +208,34 @@ func reasonOf(it report.Item) string {
 	return reason
 }
 
-// verdict is the status of a state, and tells what is wrong with it.
-func (s *session) verdict(items []report.Item) error {
+// verdict is the status of a state, and tells what is wrong with it: with the items, and with what was refused of a
+// collection and has no name.
+func (s *session) verdict(items []report.Item, refused []report.Answer) error {
 	if err := s.output.fault(); err != nil {
 		return err
 	}
-	status := statusBad
-	items = slices.DeleteFunc(slices.Clone(items), func(it report.Item) bool { return it.Status == report.StatusACKED })
+	status := 0
 	for _, it := range items {
+		if it.Status == report.StatusACKED {
+			continue
+		}
+		status = cmp.Or(status, statusBad)
 		if e := it.Error; e != nil && (e.Kind == string(client.ErrorConnection) || e.Kind == string(client.ErrorStream)) {
 			status = statusFailed
 		}
 		fmt.Fprintf(s.notes, "xdsctl: %s %q: %s\n", subscription.Short(it.Type), it.Name, reasonOf(it))
 	}
-	if len(items) > 0 {
+	collections := map[string]bool{} // their types
+	for _, sub := range s.subs {
+		collections[sub.TypeURL] = collections[sub.TypeURL] || sub.Collection
+	}
+	for _, a := range unnamed(items, refused) {
+		if collections[a.Type] {
+			status = cmp.Or(status, statusBad)
+			fmt.Fprintf(s.notes, "xdsctl: %s: %s\n", subscription.Short(a.Type), a.Error.Message)
+		}
+	}
+	if status != 0 {
 		return &statusError{status, nil}
 	}
 	return nil

@@ -44,6 +44,25 @@ func secretOf(value string) *tlsv3.Secret {
 	}}}
 }
 
+// An entry without a name that is refused is one of a collection, and says nothing of a name.
+func TestGetNameless(t *testing.T) {
+	t.Parallel()
+	target := server(t, testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
+		if r.Nonce() == "" {
+			_ = st.Send(testutil.SotW(r.TypeURL(), "1", "n", cluster("a"), cluster("")))
+		}
+	})).Target()
+	for name, want := range map[string]struct {
+		status int
+		stderr string
+	}{"cds": {3, "xdsctl: cds: "}, "cds:a": {0, ""}} {
+		status, out, errs := runOnce(t, "get", "--server", target, "--log-level", "error", "-o", "name", name)
+		if status != want.status || out != "cds:a\n" || !strings.HasPrefix(errs, want.stderr) || (errs == "") != (want.stderr == "") {
+			t.Errorf("%s: status %d, output %s, standard error %s", name, status, out, errs)
+		}
+	}
+}
+
 // Resources are listed once, whatever subscriptions they answer, and secrets are redacted.
 //
 // spec: H-3

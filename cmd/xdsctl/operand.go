@@ -185,7 +185,6 @@ func (f *diffFlags) fetch(cmd *cobra.Command, c *connFlags, t *target, subs []su
 // they have nothing; of that a note says how it is compared.
 func unknown(items []report.Item, refused []report.Answer, source string, spoke map[string]bool, notes io.Writer) error {
 	var all []error
-	told := map[string]bool{} // types of which a refused resource is named
 	for _, it := range items {
 		if it.IsKnown() {
 			continue
@@ -199,13 +198,17 @@ func unknown(items []report.Item, refused []report.Answer, source string, spoke 
 			fmt.Fprintf(notes, "xdsctl: %v; it is compared as what the server does not have\n", err)
 			continue
 		}
-		told[it.Type] = told[it.Type] || it.Status == report.StatusNACKED
 		all = append(all, err)
 	}
-	for _, a := range refused {
-		if !told[a.Type] {
-			all = append(all, fmt.Errorf("%s: %s: %s", a.Server, subscription.Short(a.Type), a.Error.Message))
-		}
+	for _, a := range unnamed(items, refused) {
+		all = append(all, fmt.Errorf("%s: %s: %s", a.Server, subscription.Short(a.Type), a.Error.Message))
 	}
 	return errors.Join(all...)
+}
+
+// unnamed are the refused responses of types of which no refused resource is among the items: what was refused has no name.
+func unnamed(items []report.Item, refused []report.Answer) []report.Answer {
+	return slices.DeleteFunc(refused, func(a report.Answer) bool {
+		return slices.ContainsFunc(items, func(it report.Item) bool { return it.Type == a.Type && it.Status == report.StatusNACKED })
+	})
 }
