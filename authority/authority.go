@@ -23,8 +23,14 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// OldLabel is the label of old-style names in metrics (gRFC A78).
-const OldLabel = "#old"
+// Labels in metrics in place of an authority.
+const (
+	// OldLabel is that of old-style names (gRFC A78).
+	OldLabel = "#old"
+	// DefaultLabel is that of the names of all authorities that only the default source serves, since servers
+	// may send names of any number of them.
+	DefaultLabel = "#default"
+)
 
 // Table has the servers of each authority. It is immutable and safe for concurrent use.
 // Authorities with equal servers share them, so that a large bootstrap makes no large table.

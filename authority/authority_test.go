@@ -246,11 +246,14 @@ func TestNewCopies(t *testing.T) {
 
 // spec: METRIC-2
 func TestLabel(t *testing.T) {
-	table := newTable(t, config())
+	c := config()
+	c.DefaultSource = &bootstrap.Source{Servers: servers("rest:1")}
+	table := newTable(t, c)
 	for name, want := range map[string]string{
 		"x":                                "#old",
 		"xdstp:///" + segment + "/x":       "",
 		"xdstp://b.test/" + segment + "/x": "b.test",
+		"xdstp://other/" + segment + "/x":  "#default",
 	} {
 		got, err := table.Resolve(listener, name)
 		if err != nil || got.Label() != want {

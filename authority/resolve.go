@@ -47,10 +47,13 @@ type Resolved struct {
 	Peer string
 }
 
-// Label is the authority as metrics show it: its name, or [OldLabel] (gRFC A78).
+// Label is the authority as metrics show it: its name, [OldLabel] (gRFC A78) or [DefaultLabel].
 func (r Resolved) Label() string {
-	if r.Old {
+	switch {
+	case r.Old:
 		return OldLabel
+	case r.Default:
+		return DefaultLabel
 	}
 	return r.Authority
 }

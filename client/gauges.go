@@ -47,7 +47,7 @@ func cacheState(s machine.Status, held bool) CacheState {
 
 // ResourceCount is how many resources are in one state.
 type ResourceCount struct {
-	Authority string // "#old" of old-style names
+	Authority string // "#old" of old-style names, "#default" of those of all authorities that the bootstrap does not list
 	Type      string // URL
 	State     CacheState
 	Count     int // more than 0
@@ -122,7 +122,7 @@ type Unsaved struct {
 // meanwhile may be counted twice, or not at all. A hundred thousand take some 10 ms.
 // It waits for the loop, so neither Config.Logger nor Config.Backoff may call it. After Close it is empty.
 func (c *Client) Gauges() Gauges {
-	g := c.engine.Gauges()
+	g := c.engine.Gauges(c.sources.Label)
 	all := Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),

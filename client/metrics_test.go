@@ -394,6 +394,21 @@ func TestResourceCounts(t *testing.T) {
 	}, func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"au": {}, "": {}} })
 }
 
+// The authorities that only the default source serves are one label: lists and redirects may lead to any number of them.
+// spec: METRIC-2
+func TestResourceCountsOfDefaultSource(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for i := range 100 {
+			r.watch(fmt.Sprintf("xdstp://a%d/%s/c", i, clusterName))
+		}
+		r.watch("xdstp://au/" + clusterName + "/s")
+		same(t, "counts", counts(r.c.Gauges()), []string{`"#default" cds requested 100`, `"au" cds requested 1`})
+	}, func(c *client.Config) {
+		c.Bootstrap.Authorities = map[string]bootstrap.Authority{"au": {}}
+		c.Bootstrap.DefaultSource = &bootstrap.Source{Servers: c.Bootstrap.Servers}
+	})
+}
+
 // spec: METRIC-2
 func TestResourceCountsTransient(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

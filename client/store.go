@@ -112,7 +112,7 @@ func (c storeHost) Section(source int, typeURL string) (s keeper.Section, struct
 	case place.Old:
 		at.Authority = authority.OldLabel
 	case place.Default:
-		at.Authority = "#default"
+		at.Authority = authority.DefaultLabel
 	}
 	return section{c.config.Store, at}, place.Authority
 }

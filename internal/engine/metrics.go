@@ -23,8 +23,8 @@ type Gauges struct {
 }
 
 // Gauges measures; it is empty after Close. The loop looks at a page of resources at a time, and goes on
-// between.
-func (e *Engine) Gauges() (g Gauges) {
+// between. It counts authorities by their labels.
+func (e *Engine) Gauges(label func(authority string) string) (g Gauges) {
 	e.ask(func() {
 		g = Gauges{Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
 		g.Connected, g.Blocked = e.measureHealth()
@@ -32,7 +32,7 @@ func (e *Engine) Gauges() (g Gauges) {
 	var at machine.Listing
 	for done := false; !done; {
 		done = true // after Close
-		e.ask(func() { g.Counts, done = e.machine.Count(&at, g.Counts, page) })
+		e.ask(func() { g.Counts, done = e.machine.Count(&at, g.Counts, page, label) })
 	}
 	return g
 }

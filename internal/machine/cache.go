@@ -16,6 +16,7 @@ type cache struct {
 	globs map[pattern]*collection // that are watched, or leaving
 
 	owners map[string]*source // of structured names, by authority, if some were watched
+	rest   *source            // of the names of all authorities that have no source of their own; nil until one is watched
 
 	aliases aliases
 

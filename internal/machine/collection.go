@@ -69,9 +69,7 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 		c.star.source = src
 		return c.star
 	}
-	if authority, _ := xdstp.AuthorityOf(w.Name); c.owners[authority] == nil {
-		c.owners[authority] = src
-	}
+	c.own(src, w.Name)
 	if w.Wildcard {
 		return c.globFor(src, w.Name)
 	}
@@ -79,6 +77,25 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 		return glob
 	}
 	return src.share(c).plain
+}
+
+// own notes the source that answers for the authority of a name.
+func (c *cache) own(src *source, name string) {
+	if src.Rest != nil { // servers choose how many authorities it has
+		c.rest = src
+		return
+	}
+	if authority, _ := xdstp.AuthorityOf(name); c.owners[authority] == nil {
+		c.owners[authority] = src
+	}
+}
+
+// ownerOf is the source that answers for an authority; nil if none of its names was watched.
+func (c *cache) ownerOf(authority string) *source {
+	if src := c.owners[authority]; src != nil || c.rest == nil || !c.rest.Rest(authority) {
+		return src
+	}
+	return c.rest
 }
 
 func (c *cache) newCollection(src *source, name string) *collection {

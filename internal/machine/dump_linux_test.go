@@ -46,7 +46,7 @@ func BenchmarkPages(b *testing.B) {
 			var at Listing
 			var cs []Count
 			for done := false; !done; {
-				held(func() { cs, done = r.m.Count(&at, cs, page) })
+				held(func() { cs, done = r.m.Count(&at, cs, page, itself) })
 			}
 		},
 	} {

@@ -18,7 +18,7 @@ type Count struct {
 type CountKey struct {
 	TypeURL    string
 	Structured bool   // an xdstp name
-	Authority  string // of an xdstp name; empty of others
+	Authority  string // the label of that of an xdstp name; empty of others
 	Status     Status
 	Held       bool // there is a value, whatever the status
 	Stale      bool // it is from the store, and no server has spoken of it since
@@ -26,8 +26,8 @@ type CountKey struct {
 
 // Count adds to counts the resources that a dump has, without the collections themselves. It looks at no more than
 // most subscriptions, and says whether these were the last. Of what comes or goes between two calls, some may be
-// counted twice, or not at all.
-func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool) {
+// counted twice, or not at all. Authorities are counted by their labels, of which there are few, whatever servers send.
+func (m *Machine) Count(at *Listing, cs []Count, most int, label func(authority string) string) (_ []Count, done bool) {
 	last := len(cs)
 	done = m.list(at, most, func(sub *subscription) {
 		if sub.isCollection() {
@@ -37,7 +37,7 @@ func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool
 			TypeURL: sub.of.cache.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held(), Stale: sub.stale(),
 		}
 		if key.Structured {
-			key.Authority = sub.authority()
+			key.Authority = label(sub.authority())
 		}
 		// There are runs of equal ones, and few keys for many resources.
 		if last == len(cs) || cs[last].CountKey != key {

@@ -9,11 +9,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
+func itself(authority string) string { return authority }
+
 // counts counts with a number of subscriptions at a time.
 func counts(m *Machine, most int) (cs []Count) {
 	var at Listing
 	for done := false; !done; {
-		cs, done = m.Count(&at, cs, most)
+		cs, done = m.Count(&at, cs, most, itself)
 	}
 	slices.SortFunc(cs, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(a.TypeURL, b.TypeURL), cmp.Compare(a.Authority, b.Authority), cmp.Compare(a.Status, b.Status))
@@ -39,8 +41,34 @@ func TestCountInPages(t *testing.T) {
 		}
 	}
 	var at Listing
-	if cs, done := r.m.Count(&at, nil, 10); done || cs[0].N > 10 {
+	if cs, done := r.m.Count(&at, nil, 10, itself); done || cs[0].N > 10 {
 		t.Errorf("in the first page: %+v, done %t", cs, done)
+	}
+}
+
+// Servers lead a client to names of any number of authorities, where one source serves all that have none of their own:
+// what the machine knows of an authority goes with its last watch.
+func TestAuthoritiesOfDefaultSource(t *testing.T) {
+	r := newRig(t, Config{})
+	rest := r.m.AddSource(Source{Servers: []int{0}, Rest: func(authority string) bool { return authority != "a" }})
+	watch := func(authority string, source int) *Watch {
+		w := r.watch("xdstp://" + authority + "/test.T/x")
+		w.Source = int32(source)
+		r.step(Start{w})
+		return w
+	}
+	watch("a", 0)
+	for i := range 100 {
+		r.step(Stop{watch(fmt.Sprintf("a%d", i), rest)})
+	}
+	c := r.m.cacheOf(r.typ, 0)
+	if len(c.owners) != 1 {
+		t.Errorf("knows of %d authorities, want 1", len(c.owners))
+	}
+	for authority, want := range map[string]int{"a": 0, "b": rest} {
+		if got := c.ownerOf(authority); got == nil || got.index != want {
+			t.Errorf("owner of %s: %+v, want the source %d", authority, got, want)
+		}
 	}
 }
 

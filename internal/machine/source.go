@@ -20,6 +20,9 @@ type Source struct {
 	// that it may speak of those that nobody subscribed to by themselves. Always the same for the same;
 	// nil says that it does for all.
 	Answers func(server int, authority string) bool
+	// Rest says whether an authority is one of those, of any number, that no other source of the scope serves; nil if
+	// the source serves one authority, or old-style names.
+	Rest func(authority string) bool
 	// Params are what the names are subscribed to with, at servers that know them; nil for none.
 	Params *wire.Params
 	// Stored says that a store keeps the resources of types that are Stored.

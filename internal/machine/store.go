@@ -125,8 +125,10 @@ func (sub *subscription) alsoOf() *source {
 		return nil
 	case sub.of.source != star.source && star.cache.starCovers(sub):
 		return star.source
-	case sub.of == star && c.owners[sub.authority()] != star.source:
-		return c.owners[sub.authority()]
+	case sub.of == star:
+		if owner := c.ownerOf(sub.authority()); owner != star.source {
+			return owner
+		}
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ type Sources struct {
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	scopes []string          // what states call them, by machine scope
 	all    []Source          // by machine source
+	named  map[string]bool   // authorities with a source of their own
 }
 
 // New makes the sources of a bootstrap, and returns what the machine is to know of them. The error joins what is wrong
@@ -60,7 +61,7 @@ type Sources struct {
 func New(c Config, table *authority.Table) (s *Sources, servers []engine.Server, sources []machine.Source, err error) {
 	s = &Sources{
 		config: c, byKey: map[string]int{}, placed: map[Place]int{},
-		apart: map[[2]string]int{{}: 0}, scopes: []string{""},
+		apart: map[[2]string]int{{}: 0}, scopes: []string{""}, named: map[string]bool{},
 	}
 	s.servers.Store(&[]bootstrap.ManagementServer{})
 	var faults []error
@@ -150,7 +151,33 @@ func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.Managem
 	s.placed[at] = len(s.all)
 	s.all = append(s.all, Source{at, source.Servers})
 	source.Scope, source.Answers = s.scope(at, list), s.answers(table)
+	if at.Default {
+		source.Rest = rest(table)
+	} else if !at.Old {
+		s.named[at.Authority] = true
+	}
 	return added, source, nil
+}
+
+// rest says which authorities only the default source of a table serves.
+func rest(table *authority.Table) func(authority string) bool {
+	named := map[string]bool{}
+	for _, s := range table.Sources() {
+		if !s.Key.Old && !s.Key.Default {
+			named[s.Key.Authority] = true
+		}
+	}
+	return func(authority string) bool { return !named[authority] }
+}
+
+// Label is an authority as metrics show it (METRIC-2).
+func (s *Sources) Label(of string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named[of] {
+		return of
+	}
+	return authority.DefaultLabel
 }
 
 // answers says which of the machine's servers answer for an authority in a table. It is called by
