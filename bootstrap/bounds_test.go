@@ -54,6 +54,21 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
+// Each notice is a line in a log.
+//
+// spec: H-10
+func TestNoticesAreBounded(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}]`)
+	for i := range 2000 {
+		fmt.Fprintf(&text, `,"k%d":1`, i)
+	}
+	notices := parse(t, text.String()+"}").Notices
+	if last := notices[len(notices)-1]; len(notices) != 1001 || last != "boot: there are more than 1000 notices" {
+		t.Errorf("%d notices, the last is %s", len(notices), last)
+	}
+}
+
 // A bootstrap has to be a regular file of some size, and so has one of Secrets.
 //
 // spec: H-10

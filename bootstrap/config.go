@@ -65,7 +65,7 @@ type Config struct {
 	NodeContextParams []string
 
 	// Notices are what an operator should know and is no fault, one sentence each; the client
-	// logs them when it is made.
+	// logs them when it is made. [Parse] gives the first thousand.
 	Notices []string
 
 	// origin is nil in a Config that a program wrote.

@@ -29,8 +29,16 @@ type document struct {
 	secrets  field // static_resources.secrets, which TLS contexts may name
 }
 
-// maxFaults is how many faults of a document are told.
+// maxFaults is how many faults of a document are told, and how many notices.
 const maxFaults = 1000
+
+// told are the notices that are told. H-10: each is a line in a log.
+func told(source string, notices []string) []string {
+	if len(notices) > maxFaults {
+		return append(notices[:maxFaults:maxFaults], fmt.Sprintf("%s: there are more than %d notices", source, maxFaults))
+	}
+	return notices
+}
 
 // err joins the faults.
 func (d *document) err() error {

@@ -88,7 +88,7 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 		return nil, err
 	}
 	// U-9: what has no effect is noticed.
-	c.Notices = append(d.notices, c.missingFiles(source)...)
+	c.Notices = told(source, append(d.notices, c.missingFiles(source)...))
 	return c.WithDefaults(), nil
 }
 

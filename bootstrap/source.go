@@ -100,7 +100,7 @@ func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, 
 	if err := d.err(); err != nil {
 		return Source{}, err
 	}
-	s.Notices = append(d.notices, boot.notices...)
+	s.Notices = told(peerName, append(d.notices, boot.notices...))
 	return s, nil
 }
 

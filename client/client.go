@@ -141,7 +141,7 @@ func New(config Config) (*Client, error) {
 		ec.Metrics = c.count
 	}
 	for _, notice := range boot.Notices {
-		c.config.Logger.Info(notice)
+		c.config.Logger.Info(engine.Cut(notice, engine.MaxLogged))
 	}
 	if c.config.Store != nil {
 		c.keeper = keeper.New(storeHost{c}, c.config.Logger, c.config.StoreTypes)

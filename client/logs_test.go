@@ -418,7 +418,12 @@ func captureDefault(t *testing.T) *logBuffer {
 // What the bootstrap has that is not used is logged.
 // spec: BOOTE-2
 func TestLogNotices(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) { r.log.holds(t, "this is not used") }, func(c *client.Config) {
-		c.Bootstrap.Notices = []string{"this is not used"}
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.log.holds(t, "this is not used")
+		if n := len(r.log.text()); n > 2000 {
+			t.Errorf("logged %d bytes, want a long notice cut", n)
+		}
+	}, func(c *client.Config) {
+		c.Bootstrap.Notices = []string{"this is not used", strings.Repeat("k", 1<<20)}
 	})
 }
