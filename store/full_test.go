@@ -73,6 +73,31 @@ func TestFullDisk(t *testing.T) {
 	same(t, "held", got, map[string]string{"a": value, "d": value})
 }
 
+// Where there is no room for the whole file anew, changes that fit are saved all the same, by the next process too.
+//
+// spec: LKG-7
+func TestWastefulFileOnFullDisk(t *testing.T) {
+	path := t.TempDir()
+	save := func(d *Directory, changes ...client.StoredResource) {
+		t.Helper()
+		d.disk = limited{dir: path, most: 2_700_000}
+		if err := d.Save(clusters, changes); errors.Is(err, client.ErrNotSaved) {
+			t.Errorf("error is %v, want that all is saved", err)
+		}
+	}
+	d := Dir(path, Options{})
+	save(d, put("a", strings.Repeat("x", 600_000)))
+	for i := range 20 { // more than a mebibyte is outdated then
+		save(d, put("b", strings.Repeat(string(rune('a'+i)), 100_000)))
+	}
+	save(d, put("c", "1"))
+	must(t, d.Close())
+	save(Dir(path, Options{}), put("c", "2"), client.StoredResource{Name: "b"})
+	got, err := held(t, path, Options{})
+	must(t, err)
+	same(t, "held", got, map[string]string{"a": strings.Repeat("x", 600_000), "c": "2"})
+}
+
 // What a process that was killed has written in part is cut off, and takes no room for the whole file anew.
 //
 // spec: LKG-7

@@ -43,7 +43,7 @@ func (s *section) open() (fault, err error) {
 	if info != nil {
 		s.dir.others -= info.Size()
 	}
-	if s.size == 0 || s.foreign || s.inside || s.ahead || s.wasteful() || s.rewrites {
+	if s.size == 0 || s.foreign || s.inside || s.ahead || s.rewrites {
 		err = s.compact(w)
 	} else {
 		s.file, err = s.dir.disk.extend(s.path)
