@@ -230,8 +230,13 @@ type endpointKey struct {
 	internal    bool
 }
 
+func (k endpointKey) compare(o endpointKey) int {
+	return cmp.Or(cmp.Compare(k.address, o.address), cmp.Compare(k.port, o.port), cmp.Compare(k.id, o.id))
+}
+
 type endpointTally struct {
 	stat
+	at      endpointKey
 	address *corev3.Address
 	idle    bool // the last report said nothing; owned by the goroutine of the server
 }
@@ -268,7 +273,7 @@ func (t *tally) endpoint(a *corev3.Address) *endpointTally {
 	}
 	known, ok := t.endpoints.Load(at)
 	if !ok {
-		known, _ = t.endpoints.LoadOrStore(at, &endpointTally{address: a})
+		known, _ = t.endpoints.LoadOrStore(at, &endpointTally{at: at, address: a})
 	}
 	return known.(*endpointTally)
 }

@@ -126,13 +126,18 @@ func (t *tally) compose(granular bool) *endpointv3.UpstreamLocalityStats {
 		t.leaving = nil
 		return l
 	}
+	type report struct {
+		at    endpointKey
+		stats *endpointv3.UpstreamEndpointStats
+	}
+	var all []report
 	said := func(e *endpointTally) bool {
 		d, inProgress, list, ok := e.delta()
 		if ok {
-			l.UpstreamEndpointStats = append(l.UpstreamEndpointStats, &endpointv3.UpstreamEndpointStats{
+			all = append(all, report{e.at, &endpointv3.UpstreamEndpointStats{
 				Address: e.address, TotalIssuedRequests: d[issued], TotalSuccessfulRequests: d[succeeded], TotalErrorRequests: d[failed],
 				TotalRequestsInProgress: inProgress, LoadMetricStats: list,
-			})
+			}})
 		}
 		return ok
 	}
@@ -149,9 +154,10 @@ func (t *tally) compose(granular bool) *endpointv3.UpstreamLocalityStats {
 			e.idle = true
 		}
 	}
-	slices.SortFunc(l.UpstreamEndpointStats, func(a, b *endpointv3.UpstreamEndpointStats) int {
-		return strings.Compare(a.GetAddress().String(), b.GetAddress().String())
-	})
+	slices.SortFunc(all, func(a, b report) int { return a.at.compare(b.at) })
+	for _, r := range all {
+		l.UpstreamEndpointStats = append(l.UpstreamEndpointStats, r.stats)
+	}
 	return l
 }
 
