@@ -31,7 +31,8 @@ Exit status
   0  the process said it
   1  failed while running: the process cannot be reached
   2  bad usage
-  3  with --check: a resource is refused, missing or timed out`
+  3  with --check: a resource is refused, missing or timed out, or is asked for at a server that
+     cannot be reached`
 
 const statusExample = `  xdsctl status localhost:50051
 
@@ -63,16 +64,18 @@ func newStatus() *cobra.Command {
 		},
 	}
 	output = outputFlag(cmd.Flags(), "table for people, json for programs", "table", "json")
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 3 if a resource is refused, missing or timed out")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 3 if a resource is refused, missing, timed out, or of a server that cannot be reached")
 	f.register(cmd.Flags())
 	return cmd
 }
 
-// isBad says that a resource is refused, missing or timed out.
+// isBad says that a resource is refused, missing or timed out, or that nothing is held and its server cannot be reached.
 func isBad(h resources.Held) bool {
 	switch h.Status {
 	case report.StatusNACKED, report.StatusDoesNotExist, report.StatusReceivedError, report.StatusTimeout:
 		return true
+	case report.StatusRequested:
+		return h.Error != nil
 	}
 	return false
 }

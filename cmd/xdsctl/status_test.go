@@ -131,6 +131,34 @@ blue   backend  eds   ACKED      1        2d5h
 	}
 }
 
+// A process without a server is not well: what it asked for and does not have is bad.
+func TestStatusOfClientWithoutServer(t *testing.T) {
+	t.Parallel()
+	m := managed(t, cluster("a"))
+	m.Stop()
+	boot, err := bootstrap.Server(m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{Bootstrap: boot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	failed := make(chan error, 1)
+	if _, err := c.Watch(t.Context(), cds.Type, "a", func(ev client.Event[any]) { failed <- ev.Err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Fatal("the watch has not failed")
+	}
+	address := serveProcess(t, func(r grpc.ServiceRegistrar) { csdsservice.Register(r, csdsservice.Config{}, c) })
+	status, out, errs := runOnce(t, "status", "--check", address)
+	if status != 3 || !strings.Contains(out, "a     cds   REQUESTED") || !strings.Contains(out, "the server cannot be reached") {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+}
+
 // What a program serves with package csds is read.
 func TestStatusOfClient(t *testing.T) {
 	t.Parallel()
