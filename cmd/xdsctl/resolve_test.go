@@ -201,6 +201,19 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
+// The text says which resource the error is about, which need not be the root.
+func TestResolveErrorText(t *testing.T) {
+	t.Parallel()
+	m := managed(t, apiListener("api", "shop"))
+	for root, want := range map[string]string{"lds:missing": `Listener "missing"`, "lds:api": `RouteConfiguration "shop"`} {
+		status, out, errs := runOnce(t, "resolve", "--server", m.Addr(), "--variant", "delta", "--resource-timeout", silence, "--once", root)
+		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+		if last := lines[len(lines)-1]; status != 3 || !strings.Contains(last, "  error ") || !strings.Contains(last, want) {
+			t.Errorf("%s: status %d, %s\n%s", root, status, errs, out)
+		}
+	}
+}
+
 // An error of the root is printed once, whatever becomes known beside it, and again after a value.
 //
 // spec: VIEW-4

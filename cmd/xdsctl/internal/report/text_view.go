@@ -19,13 +19,16 @@ func (t *Text) view(r Record) {
 	case Waiting:
 		t.waiting(r.Head, r.For)
 	case RootError:
-		t.row(r.Head, "", r.Listener, fault(r.Error, ""))
+		t.row(r.Head, "", r.Listener, rootFault(r.Error))
 	case Removed:
 		t.row(r.Head, lds.Type.TypeURL(), r.Listener, "the listener went")
 	case ViewDump:
 		t.viewDump(r)
 	}
 }
+
+// rootFault names the resource too, which may be the root or one that it leads to.
+func rootFault(e *Error) string { return e.Kind + ": " + e.Message }
 
 // config writes a line, and tables below it.
 func (t *Text) config(h Head, c *ConfigValue) {
@@ -132,7 +135,7 @@ func (t *Text) viewDump(d ViewDump) {
 		t.waits(d.Head, d.Waiting)
 	}
 	if d.Error != nil {
-		t.row(d.Head, "", "", fault(d.Error, ""))
+		t.row(d.Head, "", "", rootFault(d.Error))
 	}
 	if d.Config != nil {
 		t.config(d.Head, d.Config)
