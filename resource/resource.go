@@ -58,11 +58,11 @@ type Source struct {
 // Options describe a type; the zero value is a type whose resources have their name in the
 // wrapper, that has no streams of its own and whose responses may be partial.
 type Options struct {
-	NameField   protowire.Number
-	NameGuessed bool // NameField is a guess: only plausible text there is a name
-	FullState   bool
-	SotWMethod  string // "/package.Service/StreamThings"
-	DeltaMethod string // "/package.Service/DeltaThings"
+	NameField   protowire.Number // of the string field with the name; 0 if it stands in the wrapper alone
+	NameGuessed bool             // NameField is a guess: only plausible text there is a name
+	FullState   bool             // a state-of-the-world response has all resources: one that it lacks was deleted
+	SotWMethod  string           // "/package.Service/StreamThings"
+	DeltaMethod string           // "/package.Service/DeltaThings"
 }
 
 // Type is a resource type whose values are of type T. The zero value is not usable.

@@ -184,7 +184,8 @@ type Server struct {
 type Origin struct {
 	Version string
 	Server  *Server // nil if no server sent it
-	// Stale says that it is from the store of the client, and that no server has spoken of it yet.
+	// Stale says that it is from the store of the client, and that no server has spoken of it yet. A snapshot in which that
+	// alone has changed is not published; [View.Snapshot] has it.
 	Stale bool
 }
 

@@ -101,7 +101,8 @@ func (s *Store[T]) All() iter.Seq2[string, T] {
 	}
 }
 
-// Synced blocks until the first state of the collection is complete. For errors see [client.Watch.ReadyWithValues].
+// Synced blocks until the first state of the collection is complete; if it has been, the result is nil, also after the end
+// of the store. For errors see [client.Watch.ReadyWithValues].
 func (s *Store[T]) Synced(ctx context.Context) error {
 	if ctx == nil {
 		return client.ErrNilContext

@@ -78,8 +78,9 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes a transport over a view, whose root is a listener or a route configuration. It ends
-// with [Transport.Close] and with the view, which it does not stop.
+// New makes a transport over a view, whose root is a listener or a route configuration. It ends with
+// [Transport.Close], which does not stop the view. After the view's end it goes on by the last snapshot, so that a proxy whose
+// listener was removed can finish what its clients have begun.
 func New(v *view.View, config Config) *Transport {
 	if config.Base == nil {
 		config.Base = plainText

@@ -446,3 +446,19 @@ func TestLeafSaysHow(t *testing.T) {
 		t.Errorf("a request to a leaf with a transport socket ended with %v", err)
 	}
 }
+
+// A proxy whose listener was removed finishes what its clients have begun: the transport goes on by the last snapshot.
+func TestViewHasEnded(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	a := newBackend(t, "a")
+	viewtest.Set(t, m, "1", single(t, "backend", a.port)...)
+	c, v := newTransport(t, m, httptransport.Config{})
+	if err := v.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	v.Stop()
+	<-v.Done()
+	if status, text, err := get(c, "http://example.com/x"); status != http.StatusOK || !strings.HasPrefix(text, "a ") {
+		t.Errorf("%d %q %v", status, text, err)
+	}
+}
