@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -13,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
+	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/circuit"
@@ -34,6 +36,10 @@ var register = sync.OnceFunc(func() { balancer.Register(policyBuilder{}) })
 // NewBuilder makes a builder for targets "xdswatch:///LISTENER", for [grpc.WithResolvers] or
 // [resolver.Register]. Channels that use it share the client, which they do not close, and the
 // limits of clusters (max_requests).
+//
+// The bootstrap's templates make the listener's name of the target, which without a template is the name itself. In
+// "xdswatch://AUTHORITY/TARGET" they are those of an authority of the bootstrap, as in gRPC's own targets
+// (ClientListenerName of a bootstrap.Config; gRFC A47).
 //
 // The first call in a program registers [Policy] with gRPC, whose registry is not safe for
 // concurrent use: make it before channels are used.
@@ -61,7 +67,7 @@ func ReportLoad(r *load.Reporter) Option { return func(b *listenerBuilder) { b.l
 // Otherwise the channels of the builder share one count, and nobody else.
 func ShareBreakers(b *circuit.Breakers) Option { return func(l *listenerBuilder) { l.breakers = b } }
 
-// NewEDSBuilder makes a builder for targets "xdswatch-eds:///ASSIGNMENT"; see [NewBuilder].
+// NewEDSBuilder makes a builder for targets "xdswatch-eds:///ASSIGNMENT", which is a name as it stands; see [NewBuilder].
 func NewEDSBuilder(c *client.Client) resolver.Builder {
 	register()
 	return &edsBuilder{c}
@@ -90,7 +96,11 @@ func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, 
 	if host == "" {
 		host = target.Endpoint()
 	}
-	v, err := view.New(context.Background(), b.client, view.Root{Type: view.RootListener, Name: target.Endpoint(), Host: host},
+	name, err := b.client.Bootstrap().ClientListenerName(target.URL.Host, target.Endpoint())
+	if err != nil {
+		return nil, err
+	}
+	v, err := view.New(context.Background(), b.client, view.Root{Type: view.RootListener, Name: name, Host: host},
 		view.Config{OnSnapshot: func(*view.Snapshot) { r.update() }})
 	if err != nil {
 		return nil, err
@@ -105,6 +115,10 @@ func (b *edsBuilder) Scheme() string { return EDSScheme }
 
 // Build does not wait for endpoints; RPCs do.
 func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	if authority := target.URL.Host; authority != "" {
+		return nil, fmt.Errorf("an assignment of an authority has a structured name: %s:///xdstp://%s/%s/%s", EDSScheme, authority,
+			strings.TrimPrefix(eds.Type.TypeURL(), resource.TypePrefix), target.Endpoint())
+	}
 	r := &edsResolver{cc, b.client.Bootstrap().Node.GetId()}
 	w, err := watcher.Watch(context.Background(), b.client, eds.Type, target.Endpoint(), r.update)
 	if err != nil {
