@@ -3,8 +3,9 @@
 // subscribed to (xDS protocol, "Filesystem subscriptions";
 // envoy.config.core.v3.PathConfigSource).
 //
-// A file holds one DiscoveryResponse, or one Resource with a list collection (xRFC TP1,
-// "file:///…" locators), as binary, text, JSON or YAML. The suffix of its path decides: .pb;
+// A file holds one DiscoveryResponse, with resources of one type, or one Resource with a list collection (xRFC TP1,
+// "file:///…" locators), as binary, text, JSON or YAML. A subscription to another type gets an error that says what the file
+// holds. The suffix of its path decides: .pb;
 // .pb_text, .txtpb, .textproto, .pbtxt or .prototext; .json; .yaml or .yml. With any other
 // suffix the content decides. The binary form is passed on as it is; of JSON and YAML only the
 // entries that changed are converted again. A list collection in text, JSON or YAML may have any
