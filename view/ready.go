@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
@@ -27,7 +28,8 @@ type NotReadyError struct {
 func (e *NotReadyError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "xds: the view of %q for node %q is not ready: %v", e.Root.Name, e.NodeID, e.Err)
-	if e.Fault != nil {
+	told := func(w Waiting) bool { return strings.Contains(w.Reason, e.Fault.Error()) }
+	if e.Fault != nil && !slices.ContainsFunc(e.Waiting, told) {
 		fmt.Fprintf(&b, "; %v", e.Fault)
 	}
 	if e.Count > 0 {

@@ -216,6 +216,18 @@ func TestReadyError(t *testing.T) {
 	}
 }
 
+// What is wrong with the root is told once, though the root is waited for too.
+func TestReadyErrorOnce(t *testing.T) {
+	const typ, name = "type.googleapis.com/envoy.config.listener.v3.Listener", "l"
+	fault := &client.ResourceError{Kind: client.ErrorConnection, Type: typ, Name: name, Err: errors.New("it is away")}
+	for _, reason := range []string{fault.Error(), "no answer yet"} {
+		e := &NotReadyError{Root: Root{Type: RootListener, Name: name}, Err: context.Canceled, Fault: fault, Count: 1, Waiting: []Waiting{{Type: typ, Name: name, Reason: reason}}}
+		if n := strings.Count(e.Error(), "it is away"); n != 1 || !errors.Is(e, fault) {
+			t.Errorf("%d times in %v", n, e)
+		}
+	}
+}
+
 // The error of a part that has no source of configuration says who asks.
 //
 // spec: ERR-11
