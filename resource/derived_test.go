@@ -18,13 +18,16 @@ import (
 func TestCustomPanics(t *testing.T) {
 	decode := func(resource.Source, []byte) (int, error) { return 0, nil }
 	for want, make := range map[string]func(){
-		`the type URL "test.Foo" is not`:             func() { resource.Custom("test.Foo", resource.Options{}, decode) },
-		`the type URL "type.googleapis.com/" is not`: func() { resource.Custom(resource.TypePrefix, resource.Options{}, decode) },
-		"the decoder is nil":                         func() { resource.Custom[int](resource.TypePrefix+"test.Foo", resource.Options{}, nil) },
-		"-1 is not the number of a field":            func() { resource.Custom(resource.TypePrefix+"test.Foo", resource.Options{NameField: -1}, decode) },
-		"the check is nil":                           func() { resource.With(cds.Type, nil) },
-		"the conversion is nil":                      func() { resource.Map[*clusterv3.Cluster, int](cds.Type, nil) },
-		"the type is nil":                            func() { resource.Map(nil, func(int) (int, error) { return 0, nil }) },
+		`the type URL "test.Foo" is not`:                            func() { resource.Custom("test.Foo", resource.Options{}, decode) },
+		`the type URL "type.googleapis.com/" is not`:                func() { resource.Custom(resource.TypePrefix, resource.Options{}, decode) },
+		"the decoder is nil":                                        func() { resource.Custom[int](resource.TypePrefix+"test.Foo", resource.Options{}, nil) },
+		"-1 is not the number of a field":                           func() { resource.Custom(resource.TypePrefix+"test.Foo", resource.Options{NameField: -1}, decode) },
+		"field 33 of envoy.config.cluster.v3.Cluster is no string":  func() { resource.Proto[*clusterv3.Cluster](resource.Options{NameField: 33}) },
+		"field 999 of envoy.config.cluster.v3.Cluster is no string": func() { resource.Proto[*clusterv3.Cluster](resource.Options{NameField: 999}) },
+		"-2 is not the number of a field":                           func() { resource.Proto[*clusterv3.Cluster](resource.Options{NameField: -2}) },
+		"the check is nil":                                          func() { resource.With(cds.Type, nil) },
+		"the conversion is nil":                                     func() { resource.Map[*clusterv3.Cluster, int](cds.Type, nil) },
+		"the type is nil":                                           func() { resource.Map(nil, func(int) (int, error) { return 0, nil }) },
 	} {
 		func() {
 			defer func() {

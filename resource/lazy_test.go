@@ -31,7 +31,7 @@ type checked struct {
 func lazily[T proto.Message]() checked {
 	var zero T
 	return checked{
-		resource.LazyOf(resource.Proto[T](resource.Options{NameField: 1})),
+		resource.LazyOf(resource.Proto[T](resource.Options{})),
 		func() proto.Message { return zero.ProtoReflect().New().Interface() },
 	}
 }

@@ -103,6 +103,9 @@ func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, er
 // decoded, or eight times its size, is refused. If the message has a generated Validate method and the source
 // asks for validation, the client calls it (through an interface, so builds with the tag
 // disable_pgv work). Errors name fields and rules, and quote no values.
+//
+// It panics if NameField is not the number of a string field of the message: no resource would have a name but where its
+// server wraps it.
 func Proto[T proto.Message](o Options) *Type[T] {
 	var zero T
 	return Map(Message(zero.ProtoReflect().Type(), o), func(m proto.Message) (T, error) { return m.(T), nil })
@@ -112,7 +115,7 @@ func Proto[T proto.Message](o Options) *Type[T] {
 // protoregistry.GlobalTypes. A client has one type for each URL, so a program makes it once.
 func Message(mt protoreflect.MessageType, o Options) *Type[proto.Message] {
 	name := mt.Descriptor().FullName()
-	return Custom(TypePrefix+string(name), o, func(src Source, b []byte) (proto.Message, error) {
+	t := Custom(TypePrefix+string(name), o, func(src Source, b []byte) (proto.Message, error) {
 		msg := mt.New().Interface()
 		if err := unmarshal(b, msg); err != nil {
 			return nil, err
@@ -125,6 +128,11 @@ func Message(mt protoreflect.MessageType, o Options) *Type[proto.Message] {
 		}
 		return msg, nil
 	})
+	f := mt.Descriptor().Fields().ByNumber(o.NameField)
+	if named := f != nil && f.Kind() == protoreflect.StringKind && !f.IsList(); !named && o.NameField != 0 && !o.NameGuessed {
+		panic(fmt.Sprintf("xds: resource.Proto: field %d of %s is no string, which the name of a resource is", o.NameField, name))
+	}
+	return t
 }
 
 // With derives a type that also refuses what a program cannot use: if check returns an error the
