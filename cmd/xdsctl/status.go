@@ -19,7 +19,7 @@ import (
 
 const addressLong = `ADDRESS is HOST:PORT of a process with the Client Status Discovery Service (CSDS), such as a
 program with package csds, or of gRPC; or a URL of Envoy's administration, such as http://localhost:15000,
-whose /config_dump is read.`
+whose /config_dump is read with the endpoints. A URL with a path is asked as it stands.`
 
 const statusLong = `Print what a process says of each resource: its status, version, age and error. ` + addressLong + `
 
