@@ -27,6 +27,7 @@ type conn struct {
 	headers []string // keys and values in turn
 	config  GRPCConfig
 	holder  *holder
+	sent    *sent
 
 	// ctx ends when the connection is closed, and its streams with it.
 	ctx    context.Context
@@ -69,7 +70,7 @@ func (c *conn) Open(ctx context.Context, method string) (Stream, error) {
 	s, err := c.open(ctx, method)
 	if err != nil {
 		// STREAM-8: it fails at once, with the reason.
-		return nil, &ConnectError{Server: c.name, Err: c.hide(shortStatus(err))}
+		return nil, &ConnectError{Server: c.name, Err: shortStatus(c.sent.hideIn(c.hide(err)))}
 	}
 	return s, nil
 }
@@ -118,7 +119,7 @@ func (c *conn) open(ctx context.Context, method string) (*stream, error) {
 		return nil, c.explainTimeout(err, time.Since(start))
 	}
 	awaitReady(ctx, ch)
-	return &stream{grpc: s, cancel: cancel, limit: c.config.MaxReceiveSize, holder: c.holder}, nil
+	return &stream{grpc: s, cancel: cancel, limit: c.config.MaxReceiveSize, holder: c.holder, sent: c.sent}, nil
 }
 
 // awaitReady waits for a channel with a stream to say that it is ready, which gRPC does a

@@ -100,7 +100,12 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	told := new(sent)
+	for _, values := range headers {
+		told.add(values...)
+	}
 	c := newRESTConn(s, r.config, headers)
+	c.sent = told
 	secure := true
 	var looks []look
 	for i, e := range s.REST().Endpoints {
@@ -118,6 +123,7 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	if c.creds, more, err = allCallCreds(s.CallCreds, secure, "an endpoint's is not"); err != nil {
 		return nil, err
 	}
+	c.sent.remember(c.creds)
 	go watchFiles(c.ctx, s, append(looks, more...), r.config.CredentialFiles)
 	return c, nil
 }

@@ -27,6 +27,7 @@ type restConn struct {
 	types     restjson.Resolver
 	headers   http.Header
 	creds     []credentials.PerRPCCredentials
+	sent      *sent
 	endpoints []*restEndpoint
 	holder    holder
 

@@ -115,19 +115,20 @@ func restError(c *restConn, err error) error {
 	var st *statusError
 	var body *bodyError
 	var typ *typeError
+	text := c.sent.hide(err.Error())
 	switch {
 	case errors.Is(err, errStreamClosed), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
-		return status.Error(codes.Canceled, err.Error())
+		return status.Error(codes.Canceled, text)
 	case errors.Is(err, errTooLarge):
-		return &PollError{http.StatusOK, tooLarge(c.config.MaxReceiveSize, "RESTConfig", err.Error())}
+		return &PollError{http.StatusOK, tooLarge(c.config.MaxReceiveSize, "RESTConfig", text)}
 	case errors.Is(err, errRequestTimeout):
-		return status.Errorf(codes.DeadlineExceeded, "%v: the request timeout is %v", err, c.rest.RequestTimeout)
+		return status.Errorf(codes.DeadlineExceeded, "%s: the request timeout is %v", text, c.rest.RequestTimeout)
 	case errors.As(err, &st):
-		return &PollError{st.status, status.Error(codeOf(st.status), err.Error())}
+		return &PollError{st.status, status.Error(codeOf(st.status), text)}
 	case errors.As(err, &body), errors.As(err, &typ):
-		return &PollError{http.StatusOK, status.Error(codes.Internal, err.Error())}
+		return &PollError{http.StatusOK, status.Error(codes.Internal, text)}
 	}
-	return status.Error(codes.Unavailable, err.Error())
+	return status.Error(codes.Unavailable, text)
 }
 
 // codeOf is the gRPC code of an HTTP status (gRPC, "HTTP to gRPC Status Code Mapping"),

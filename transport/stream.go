@@ -20,6 +20,7 @@ type stream struct {
 	cancel context.CancelCauseFunc // also releases the channel
 	limit  int
 	holder *holder
+	sent   *sent
 	end    error // what Recv returned last, owned by its caller; nil while it gives messages
 }
 
@@ -49,7 +50,7 @@ func (s *stream) Recv() (Frame, error) {
 		return f, nil
 	}
 	f.Free()
-	s.end = shortStatus(explainLimit(err, s.limit))
+	s.end = shortStatus(s.sent.hideIn(explainLimit(err, s.limit)))
 	s.cancel(s.end)
 	return Frame{}, s.end
 }
