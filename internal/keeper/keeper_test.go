@@ -85,6 +85,47 @@ func TestSavesAgain(t *testing.T) {
 	})
 }
 
+// While nothing can be saved, names that come and go leave nothing behind, unless the store has them.
+//
+// spec: LKG-5
+func TestRemovalsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{}
+		d.fails.Store(true)
+		k := New(d, slog.New(slog.DiscardHandler), []string{"own"})
+		waiting := func() (n int) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for _, kept := range k.waits.kept {
+				n += len(kept.Changes)
+			}
+			return n
+		}
+		for round := range 5 {
+			kept := change("a", "stays")[0]
+			for i := range 2 * maxChanges {
+				name := fmt.Sprint(round, " ", i)
+				kept.Changes = append(kept.Changes, machine.Kept{Name: name, Raw: []byte{}}, machine.Kept{Name: name})
+			}
+			kept.Changes = append(kept.Changes, machine.Kept{Name: "a"})
+			k.Keep([]machine.Keep{kept})
+			time.Sleep(2 * saveAgain)
+			synctest.Wait()
+			if n := waiting(); n != 2 {
+				t.Errorf("round %d: %d changes wait, want those of what the store has and of what there is", round, n)
+			}
+		}
+		if gone := k.removed(key{0, "own"}); !gone("a") || gone("stays") {
+			t.Errorf("gone are a: %t, stays: %t", gone("a"), gone("stays"))
+		}
+		d.fails.Store(false)
+		k.Close()
+		if want := []string{"stays no a"}; !slices.Equal(d.saved, want) {
+			t.Errorf("saved are %.100q, want %q", d.saved, want)
+		}
+	})
+}
+
 // shop is a desk whose store does what a test says. Its methods may be nil.
 type shop struct {
 	desk

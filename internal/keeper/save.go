@@ -31,7 +31,7 @@ func (k *Keeper) save() (all bool) {
 	w := saving{Keeper: k}
 	for _, at := range slices.SortedFunc(maps.Keys(by), compareKeys) {
 		w.shelf = k.shelf(at)
-		left = append(left, w.save(by[at])...)
+		left = append(left, w.relevant(w.save(by[at]))...)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,12 +131,7 @@ func (w *saving) flush() bool {
 
 // settle has the store forget what a collection does not have.
 func (w *saving) settle(k *machine.Keep) {
-	var names []string
-	err := w.guard(func() (err error) {
-		names, err = w.Names()
-		return err
-	})
-	w.complain("the store cannot say what it keeps", w.shelf, err)
+	names, _ := w.names()
 	known := make(map[string]bool, len(k.Known))
 	for _, name := range k.Known {
 		known[name] = true
@@ -146,6 +141,46 @@ func (w *saving) settle(k *machine.Keep) {
 			w.next = append(w.next, Resource{Name: name})
 		}
 	}
+}
+
+// relevant is what could not be saved, without names that are gone and that the store does not have: there may be any
+// number of them.
+func (w *saving) relevant(left []machine.Keep) []machine.Keep {
+	removed := func(c machine.Kept) bool { return c.Raw == nil && !c.Complete }
+	n := 0
+	for i := range left {
+		for j := range left[i].Changes {
+			if removed(left[i].Changes[j]) {
+				n++
+			}
+		}
+	}
+	if n <= maxChanges {
+		return left
+	}
+	has, err := w.names()
+	if err != nil {
+		return left
+	}
+	left = newest(left) // lest what came before a removal counts
+	for i := range left {
+		left[i].Changes = slices.DeleteFunc(left[i].Changes, func(c machine.Kept) bool {
+			_, kept := slices.BinarySearch(has, c.Name)
+			return removed(c) && !kept
+		})
+	}
+	return left
+}
+
+// names are what the store has, in order.
+func (w *saving) names() (names []string, err error) {
+	err = w.guard(func() (err error) {
+		names, err = w.Names()
+		return err
+	})
+	w.complain("the store cannot say what it keeps", w.shelf, err)
+	slices.Sort(names)
+	return names, err
 }
 
 // encode appends the Resource of a change to the bytes; nothing of what is not to be kept.
