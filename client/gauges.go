@@ -147,7 +147,7 @@ func (c *Client) Health() Health {
 	return Health{c.health(connected), blockedHandlers(blocked, c.config.HandlerTimeout)}
 }
 
-func staleCounts(counts []machine.Count) []StaleCount {
+func staleCounts(counts machine.Counts) []StaleCount {
 	sums := map[string]int{}
 	for _, n := range counts {
 		stale := 0
@@ -187,7 +187,7 @@ func (c *Client) health(connected map[int]bool) []ServerHealth {
 	return listed(all, func(uri string, is bool) ServerHealth { return ServerHealth{uri, is} })
 }
 
-func resourceCounts(counts []machine.Count) []ResourceCount {
+func resourceCounts(counts machine.Counts) []ResourceCount {
 	sums := map[ResourceCount]int{}
 	for _, n := range counts {
 		// METRIC-2: the labels of gRFC A78.
@@ -208,7 +208,7 @@ func resourceCounts(counts []machine.Count) []ResourceCount {
 	return rs
 }
 
-func updatedTypes(counts []machine.Count) []LastUpdated {
+func updatedTypes(counts machine.Counts) []LastUpdated {
 	newest := map[string]int64{}
 	for _, n := range counts {
 		if n.Updated > 0 {

@@ -16,7 +16,7 @@ func (e *Engine) count(n *machine.Notice) {
 // Gauges is what can be measured at any moment.
 type Gauges struct {
 	Connected map[int]bool // by server, of those that have a stream or wait for one
-	Counts    []machine.Count
+	Counts    machine.Counts
 	Accepted  []machine.Accepted
 	Throttled []machine.Throttled
 	Blocked   []Blocked
@@ -30,9 +30,10 @@ func (e *Engine) Gauges(label func(authority string) string) (g Gauges) {
 		g.Connected, g.Blocked = e.measureHealth()
 	})
 	var at machine.Listing
+	g.Counts = machine.Counts{}
 	for done := false; !done; {
 		done = true // after Close
-		e.ask(func() { g.Counts, done = e.machine.Count(&at, g.Counts, page, label) })
+		e.ask(func() { done = e.machine.Count(&at, g.Counts, page, label) })
 	}
 	return g
 }

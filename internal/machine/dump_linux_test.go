@@ -44,9 +44,9 @@ func BenchmarkPages(b *testing.B) {
 		},
 		"gauges": func(held func(func())) {
 			var at Listing
-			var cs []Count
+			cs := Counts{}
 			for done := false; !done; {
-				held(func() { cs, done = r.m.Count(&at, cs, page, itself) })
+				held(func() { done = r.m.Count(&at, cs, page, itself) })
 			}
 		},
 	} {

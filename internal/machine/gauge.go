@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -24,12 +23,15 @@ type CountKey struct {
 	Stale      bool // it is from the store, and no server has spoken of it since
 }
 
+// Counts are resources, counted by what they have in common.
+type Counts map[CountKey]*Count
+
 // Count adds to counts the resources that a dump has, without the collections themselves. It looks at no more than
 // most subscriptions, and says whether these were the last. Of what comes or goes between two calls, some may be
 // counted twice, or not at all. Authorities are counted by their labels, of which there are few, whatever servers send.
-func (m *Machine) Count(at *Listing, cs []Count, most int, label func(authority string) string) (_ []Count, done bool) {
-	last := len(cs)
-	done = m.list(at, most, func(sub *subscription) {
+func (m *Machine) Count(at *Listing, cs Counts, most int, label func(authority string) string) (done bool) {
+	last := &Count{}
+	return m.list(at, most, func(sub *subscription) {
 		if sub.isCollection() {
 			return
 		}
@@ -40,18 +42,19 @@ func (m *Machine) Count(at *Listing, cs []Count, most int, label func(authority 
 			key.Authority = label(sub.authority())
 		}
 		// There are runs of equal ones, and few keys for many resources.
-		if last == len(cs) || cs[last].CountKey != key {
-			if last = slices.IndexFunc(cs, func(c Count) bool { return c.CountKey == key }); last < 0 {
-				last = len(cs)
-				cs = append(cs, Count{CountKey: key})
+		if last.CountKey != key {
+			known := cs[key]
+			if known == nil {
+				known = &Count{CountKey: key}
+				cs[key] = known
 			}
+			last = known
 		}
-		cs[last].N++
+		last.N++
 		if key.Held {
-			cs[last].Updated = max(cs[last].Updated, sub.updated)
+			last.Updated = max(last.Updated, sub.updated)
 		}
 	})
-	return cs, done
 }
 
 // Accepted is when the last response of a type without an invalid resource was taken in.
