@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/load"
@@ -175,6 +177,23 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(time.Minute)
 		next(0, 500*time.Millisecond)
 		next(250*time.Millisecond, 750*time.Millisecond)
+	})
+}
+
+// A server that has no load reports is an operator's concern, told once.
+//
+// spec: LRS-1
+func TestServerWithoutReports(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		defer r.cluster("a").Close()
+		for range 4 {
+			r.accept().end <- status.Error(codes.Unimplemented, "unknown service")
+		}
+		synctest.Wait()
+		text := r.logged.text()
+		if warns := strings.Count(text, "level=WARN"); warns != 1 || strings.Count(text, "unknown service") != 5 {
+			t.Errorf("the log warns %d times, want once, and has the reason each time:\n%s", warns, text)
+		}
 	})
 }
 

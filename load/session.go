@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	lrsv3 "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -89,10 +92,15 @@ func (s *server) run() {
 		return
 	}
 	defer conn.Close()
+	warned := false
 	for !s.over() {
 		served, err := s.stream(conn)
 		if err == nil {
 			continue // nobody reports, or somebody again
+		}
+		if status.Code(err) == codes.Unimplemented && !warned {
+			warned = true
+			logger.Warn("the server has no load reports", "error", err)
 		}
 		// LRS-3: the backoff is that of other streams.
 		wait := conn.Pause(served)
@@ -149,13 +157,26 @@ func (s *server) stream(conn *client.Connection) (served bool, err error) {
 		node.ClientFeatures = append(node.ClientFeatures, sendAllClusters)
 	}
 	x := &session{server: s, stream: ts, incoming: make(chan *lrsv3.LoadStatsResponse), ended: make(chan struct{})}
-	// LRS-1: the first request has the node alone.
-	if err := x.send(&lrsv3.LoadStatsRequest{Node: node}); err != nil {
-		return false, err
-	}
 	s.reporter.work.Go(func() { x.read(ctx) })
-	err = x.serve()
-	return x.asked != nil, err
+	// LRS-1: the first request has the node alone.
+	if err = x.send(&lrsv3.LoadStatsRequest{Node: node}); err == nil {
+		err = x.serve()
+	}
+	return x.asked != nil, x.reason(err)
+}
+
+// reason is why the stream has ended, if err says no more than that it has.
+func (x *session) reason(err error) error {
+	if !errors.Is(err, transport.ErrStreamEnded) {
+		return err
+	}
+	for {
+		select {
+		case <-x.incoming: // it comes too late
+		case <-x.ended:
+			return x.err
+		}
+	}
 }
 
 func (x *session) send(req *lrsv3.LoadStatsRequest) error {
