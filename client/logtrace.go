@@ -33,7 +33,7 @@ func LogTrace(l *slog.Logger) *Trace {
 			line("request", r.Stream, attrs...)
 		}),
 		Response: whenDebug(l, func(r ResponseInfo) {
-			line("response", r.Stream, "type", r.Type, "version", cut(r.Version), "nonce", cut(r.Nonce),
+			line("response", r.Stream, "type", cut(r.Type), "version", cut(r.Version), "nonce", cut(r.Nonce),
 				"resources", r.Resources, "bytes", r.Size, "ignored", r.Ignored, "control_plane", cut(r.ControlPlane))
 		}),
 		ACK: whenDebug(l, func(a AnswerInfo) {

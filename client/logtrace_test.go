@@ -60,8 +60,8 @@ msg="xds: NACK"` + kind + ` version=v nonce=n2 error=res
 func TestLogTraceBounds(t *testing.T) {
 	lines := &logBuffer{}
 	trace := client.LogTrace(slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	trace.Response(client.ResponseInfo{Version: strings.Repeat("v", 1<<20)})
-	if n := len(lines.text()); n > 2000 {
+	trace.Response(client.ResponseInfo{Type: strings.Repeat("t", 1<<16), Version: strings.Repeat("v", 1<<20)})
+	if n := len(lines.text()); n > 3000 {
 		t.Errorf("a line has %d bytes", n)
 	}
 }
