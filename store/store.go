@@ -230,7 +230,7 @@ func (d *Directory) acquire() error {
 		path, kept, age := filepath.Join(d.path, e.Name()), strings.HasSuffix(e.Name(), suffix), time.Since(info.ModTime())
 		switch {
 		// LKG-7: what a killed process left behind.
-		case strings.HasPrefix(e.Name(), tempPrefix), kept && d.options.MaxAge > 0 && age > d.options.MaxAge:
+		case kept && strings.HasPrefix(e.Name(), tempPrefix), kept && d.options.MaxAge > 0 && age > d.options.MaxAge:
 			_ = os.Remove(path)
 		case kept && !d.writes(e.Name()):
 			d.others += info.Size()

@@ -126,7 +126,7 @@ func TestLeftovers(t *testing.T) {
 	must(t, d.Close())
 	own := filepath.Base(files(t, path)[0])
 	left := slices.DeleteFunc(list(), func(name string) bool { return name == own || name == "lock" })
-	same(t, "after writing", left, []string{tempPrefix + "directory", "notes", "x" + tempPrefix})
+	same(t, "after writing", left, []string{tempPrefix + "directory", tempPrefix + "x", "notes", "x" + tempPrefix})
 }
 
 // spec: LKG-7
