@@ -304,6 +304,7 @@ func TestHelp(t *testing.T) {
 		"":             "Available Commands:",
 		"watch --help": "prefer it: all servers know it\n  cds:*                 every resource of the type",
 		"version":      "xdsctl 0.",
+		"--version":    "xdsctl 0.",
 	} {
 		status, stdout, stderr := runOnce(t, strings.Fields(args)...)
 		if status != 0 || !strings.Contains(stdout, want) || stderr != "" {
@@ -331,7 +332,7 @@ func (fullDisk) Write([]byte) (int, error) {
 // Help that cannot be written is a failure, as any other output.
 func TestHelpIsNotWritten(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"", "--help", "help", "help watch", "watch --help", "completion", "completion bash --help", "version"} {
+	for _, args := range []string{"", "--help", "help", "help watch", "watch --help", "completion", "completion bash --help", "version", "--version"} {
 		errs := &buffer{}
 		status := run(t.Context(), strings.Fields(args), strings.NewReader(""), fullDisk{}, errs)
 		if status != 1 || errs.String() != "xdsctl: write out: no space left on device\n" {

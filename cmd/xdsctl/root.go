@@ -99,7 +99,13 @@ arrives. Begin with:
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	version := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			return printVersion(cmd, args)
+		}
+		return cmd.Help()
 	}
 	root.AddCommand(newGet(), newWatch(), newResolve(), newGraph(), newDiff(), newValidate(), newStatus(), newCSDS(), newDump(), newBootstrap(), newRecord(), newReplay(), newUI(), newVersion(), newMan())
 	completeAll(root)
@@ -111,14 +117,15 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
-			if err != nil {
-				return &statusError{statusFailed, err}
-			}
-			return nil
-		},
+		RunE:  printVersion,
 	}
+}
+
+func printVersion(cmd *cobra.Command, _ []string) error {
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), versionText()); err != nil {
+		return &statusError{statusFailed, err}
+	}
+	return nil
 }
 
 // versionText is the version with the commit that the program was built from, if Go knows.
