@@ -63,8 +63,10 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 func (m *Machine) revert(now time.Time, l *link) {
 	for _, src := range l.stream.sources {
 		// FALLBACK-5: the first response of a server before the active one.
-		if src.watches > 0 && src.standsBy(l.stream) && src.share(l.cache) != nil {
-			m.logServer(l.stream, information, "the server answers again and is used")
+		if src.standsBy(l.stream) && src.share(l.cache) != nil {
+			if src.watches > 0 {
+				m.logServer(l.stream, information, "the server answers again and is used")
+			}
 			m.activate(now, src, slices.Index(src.streams, l.stream))
 		}
 	}
