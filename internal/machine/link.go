@@ -47,7 +47,8 @@ type onStream struct {
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
-	sweepTimer    timer           // when it rings they go
+	sweepTimer    timer           // when it rings those go that were there when it was set: the server has a full period for each
+	due           int             // how many these are, the first of the list
 }
 
 // message is a request that the writer has, until it has left.

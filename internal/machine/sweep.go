@@ -18,6 +18,7 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 		waits = l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles()
 	}
 	if waits {
+		l.due = len(l.unconfirmed)
 		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
 	}
 }
@@ -60,8 +61,12 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
 		return // nothing is missing while the server has not spoken, or the wildcard waits for a stream of its own
 	}
-	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
-	l.unconfirmed = nil
+	later := map[*subscription]bool{} // that have a period of their own
+	for _, sub := range l.unconfirmed[l.due:] {
+		later[sub] = true
+	}
+	unconfirmed := slices.DeleteFunc(slices.Clone(l.unconfirmed[:l.due]), func(sub *subscription) bool { return l.decidedFor(sub) || later[sub] })
+	l.unconfirmed = slices.Clone(l.unconfirmed[l.due:])
 	slices.SortFunc(unconfirmed, byName)
 	unconfirmed = slices.Compact(unconfirmed)
 	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
