@@ -56,6 +56,9 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	// DELTA-12: an entry without a body is a heartbeat.
 	case !e.HasBody && r.heartbeat(e.Resource, sub):
 		note(nil)
+	// TTL-3: one at the version that was refused, which the server sent last, says that again.
+	case !e.HasBody && e.HasTTL && known != nil && known.Kind == FaultRejected && known.Version == r.entryVersion(e.Resource):
+		refuse(known.Err, known.refused)
 	// DELTA-11, DELTA-12: else in delta it says that the resource is gone, or that its alias is of nothing, and in state of
 	// the world it is invalid.
 	case !e.HasBody && r.link.stream.Delta:
