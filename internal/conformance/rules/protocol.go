@@ -86,7 +86,7 @@ func protocol() []Section {
 			{"DELTA-9", "a version is taken with its accepted resource only", ""},
 			{"DELTA-10", "a removed name stays subscribed, without a version", ""},
 			{"DELTA-11", "absence is a listed removal, or an entry without a body", ""},
-			{"DELTA-12", "an entry without a body is a heartbeat at the accepted version, else says gone; in state of the world it is invalid", ""},
+			{"DELTA-12", "an entry without a body is a heartbeat at the accepted version; with a time to live at the refused version it is refused again; else it says gone, and in state of the world it is invalid", ""},
 			{"DELTA-13", "what was not subscribed to is ignored, and the response ACKed", ""},
 			{"DELTA-14", "a response of nothing is valid, and makes a wildcard ready", ""},
 			{"DELTA-15", "a removal is told for every type", ""},
