@@ -23,7 +23,7 @@ func (x field) givenSecret(part string, read func(field)) bool {
 		return false
 	case !source.present():
 		if name.required() != "" {
-			name.read(x.doc.secrets.hidden().staticSecret(name.str()), part, "static_resources.secrets", read)
+			name.read(x.doc.staticSecret(name.str()), part, "static_resources.secrets", read)
 		}
 		return true
 	case kind == "path_config_source":
@@ -36,14 +36,14 @@ func (x field) givenSecret(part string, read func(field)) bool {
 		return !source.object()
 	}
 	source.at("resource_api_version").apiVersion()
-	file, ok := path.openFile()
-	if name.required() == "" || !ok {
+	file := path.secretFile()
+	if name.required() == "" || file == nil {
 		return true
 	}
-	file.known("envoy.service.discovery.v3.DiscoveryResponse")
-	name.read(file.secretOf(name.str()), part, file.doc.source, read)
+	name.read(file.find(name.str(), inResponse), part, file.doc.source, read)
 	x.doc.faults = append(x.doc.faults, file.doc.faults...)
 	x.doc.notices = append(x.doc.notices, file.doc.notices...)
+	file.doc.faults, file.doc.notices = nil, nil // they are told
 	return true
 }
 
@@ -60,15 +60,60 @@ func (x field) read(secret field, part, where string, read func(field)) {
 	}
 }
 
-// staticSecret finds a Secret by name in static_resources; absent if there is none. The first of
-// a name counts.
-func (x field) staticSecret(name string) field {
-	for _, item := range x.items() {
-		if item.entry() && item.at("name").val == name {
-			return item
+// secretList finds Secrets by name, and looks at each once: a bootstrap may have thousands, and name each.
+type secretList struct {
+	doc   *document
+	rest  []field          // that nobody has looked at
+	found map[string]field // the first of a name
+}
+
+// find finds a Secret; absent if there is none. look says which Secret an element of the list is.
+func (s *secretList) find(name string, look func(field) (secret field, name string, ok bool)) field {
+	for ; len(s.rest) > 0; s.rest = s.rest[1:] {
+		if secret, ok := s.found[name]; ok {
+			return secret
+		}
+		secret, its, ok := look(s.rest[0])
+		if _, twice := s.found[its]; ok && !twice {
+			s.found[its] = secret
 		}
 	}
-	return field{doc: x.doc}
+	if secret, ok := s.found[name]; ok {
+		return secret
+	}
+	return field{doc: s.doc}
+}
+
+// staticSecret finds a Secret by name in static_resources.
+func (d *document) staticSecret(name string) field {
+	if d.own == nil {
+		d.own = &secretList{doc: d.secrets.doc, rest: d.secrets.hidden().items(), found: map[string]field{}}
+	}
+	return d.own.find(name, func(item field) (field, string, bool) {
+		if !item.entry() {
+			return item, "", false
+		}
+		its, ok := item.at("name").val.(string)
+		return item, its, ok
+	})
+}
+
+// secretFile reads the file of a path; nil if that has a fault.
+func (x field) secretFile() *secretList {
+	if known := x.doc.files[x.str()]; known != nil {
+		return known
+	}
+	root, ok := x.openFile()
+	if !ok {
+		return nil
+	}
+	root.known("envoy.service.discovery.v3.DiscoveryResponse")
+	file := &secretList{doc: root.doc, rest: root.at("resources").items(), found: map[string]field{}}
+	if x.doc.files == nil {
+		x.doc.files = map[string]*secretList{}
+	}
+	x.doc.files[x.str()] = file
+	return file
 }
 
 // openFile reads the file of a path: the root of a document of its own, if there is no
@@ -94,20 +139,15 @@ func (x field) openFile() (root field, ok bool) {
 	return field{doc: &document{source: path, opts: x.doc.opts, camel: true, yaml: isYAML(data)}, val: tree, secret: true}, true
 }
 
-// secretOf finds a Secret by name among the resources of a DiscoveryResponse, which may be
-// wrapped; absent if there is none. The first of a name counts.
-func (x field) secretOf(name string) field {
-	for _, item := range x.at("resources").items() {
-		typ, _ := item.anyType()
-		if typ == resourceType {
-			item.known(resourceType)
-			item = item.at("resource")
-			typ, _ = item.anyType()
-		}
-		if typ == secretType && item.at("name").val == name {
-			item.path = fmt.Sprintf("resources[%q]", name)
-			return item
-		}
+// inResponse says which Secret a resource of a DiscoveryResponse is, which may be wrapped.
+func inResponse(item field) (secret field, name string, ok bool) {
+	typ, _ := item.anyType()
+	if typ == resourceType {
+		item.known(resourceType)
+		item = item.at("resource")
+		typ, _ = item.anyType()
 	}
-	return field{doc: x.doc}
+	name, ok = item.at("name").val.(string)
+	item.path = fmt.Sprintf("resources[%q]", name)
+	return item, name, ok && typ == secretType
 }

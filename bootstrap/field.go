@@ -26,7 +26,9 @@ type document struct {
 	// servers of ads_config, which only a source of a watch may.
 	clusters clusterIndex
 	servers  []ManagementServer
-	secrets  field // static_resources.secrets, which TLS contexts may name
+	secrets  field                  // static_resources.secrets, which TLS contexts may name
+	own      *secretList            // of them; nil until one is named
+	files    map[string]*secretList // by path, that were read
 }
 
 // maxFaults is how many faults of a document are told, and how many notices.
