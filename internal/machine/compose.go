@@ -32,7 +32,7 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	// ones claim none either: resume is empty then.
 	if l.firstResponse == 0 {
 		l.version = l.versionToClaim()
-		l.resume, l.claimsHeld = l.version, l.version != ""
+		l.resume, l.latest, l.claimsHeld = l.version, l.version, l.version != ""
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
 	head := wire.AppendSotW(nil, l.cache.typ.URL, l.version, l.nonce, node, a.detail)

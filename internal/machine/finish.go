@@ -113,10 +113,12 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 
 // spoken: the server has spoken, whatever became of the response, and is owed an answer.
 func (m *Machine) spoken(now time.Time, resp *response) {
-	if l := resp.link; resp.nacked() && resp.Version == l.resume {
+	l := resp.link
+	if resp.nacked() && resp.Version == l.resume {
 		l.resume = "" // SOTW-2: something of that version was refused, though it was accepted before
 	}
-	m.recovered(resp.link.stream)
+	l.latest = resp.Version
+	m.recovered(l.stream)
 	m.afterFirst(now, resp)
 	// ACK-1, S-23: each response is answered once.
 	m.owe(now, resp)

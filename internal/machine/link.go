@@ -38,6 +38,7 @@ type onStream struct {
 	untold        bool      // it left while another server was active, so it says no version of what this one gave
 	firstResponse serial    // of the first response; 0 before it
 	version       string    // of the last accepted response, or that was claimed before there was one; SotW
+	latest        string    // the same, of the last response, refused or not
 	nonce         string    // of the newest response
 	instead       *Instead  // what that holds; nil if there is none
 	form          wildForm  // how the wildcard was requested

@@ -57,7 +57,7 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	case !e.HasBody && r.heartbeat(e.Resource, sub):
 		note(nil)
 	// TTL-3: one at the version that was refused, which the server sent last, says that again.
-	case !e.HasBody && e.HasTTL && known != nil && known.Kind == FaultRejected && known.Version == r.entryVersion(e.Resource):
+	case !e.HasBody && e.HasTTL && sub.refusedAt(r.entryVersion(e.Resource)):
 		refuse(known.Err, known.refused)
 	// DELTA-11, DELTA-12: else in delta it says that the resource is gone, or that its alias is of nothing, and in state of
 	// the world it is invalid.
@@ -133,11 +133,18 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
-	// In state of the world the type may have been accepted in a later version than the resource, which responses leave
-	// out where it is unchanged.
-	accepted := version == sub.version || !resp.link.stream.Delta && version == resp.link.version
+	// In state of the world the type may have come in a later version than the resource, which responses leave out where
+	// it is unchanged. That something else was refused in it is nothing to this one.
+	later := !resp.link.stream.Delta && version == resp.link.latest && !sub.refusedAt(version)
+	accepted := version == sub.version || later
 	// DELTA-12, TTL-3: only at the accepted version.
 	return sub.held() && !sub.foreign() && version != "" && accepted && resp.link.cache.typ.URL != virtualHost
+}
+
+// refusedAt says that what is wrong with a resource is that a version of it was refused.
+func (sub *subscription) refusedAt(version string) bool {
+	f := sub.fault()
+	return f != nil && f.Kind == FaultRejected && f.Version == version
 }
 
 // equals says whether the payload is what is held. The names of one resource share their bytes, which are
