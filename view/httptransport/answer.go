@@ -23,16 +23,23 @@ func answer(r *http.Request, req *route.Request, found *route.Route) (*http.Resp
 	}
 }
 
-// local is a response that no endpoint gave.
+// local is a response that no endpoint gave. It has no body where HTTP allows none (RFC 9110, section 6.4.1).
 func local(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	return &http.Response{
+	if status == http.StatusNoContent || status == http.StatusNotModified {
+		body = nil
+	}
+	resp := &http.Response{
 		Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)),
-		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)), Body: http.NoBody,
 	}
+	if r.Method != http.MethodHead {
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return resp
 }
 
 // ends is what has to be done once a request is over.
