@@ -276,8 +276,9 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 	out := rewritten(r, req, found, e, p)
 	out.Host = found.RewriteHost(req, choice.Entry, now.origin.AutoHost(e.Hostname))
 	if found.Proto().GetRoute().GetTimeout() != nil && found.Timeout() > 0 {
-		ctx, cancel := context.WithTimeout(r.Context(), found.Timeout())
-		out, over = out.WithContext(ctx), append(over, cancel)
+		var end func()
+		out, end = timed(out, found.Timeout())
+		over = append(over, end)
 	}
 	call := locality.Begin(e.Message.GetEndpoint().GetAddress())
 	resp, err := p.transport.RoundTrip(out)

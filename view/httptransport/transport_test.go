@@ -1,6 +1,7 @@
 package httptransport_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -52,6 +53,7 @@ type backend struct {
 func newBackend(t *testing.T, name string) *backend {
 	b := &backend{holds: make(chan struct{}), conns: map[net.Conn]http.ConnState{}, news: make(chan struct{}, 1)}
 	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/wait" {
 			w.(http.Flusher).Flush()
 			<-b.holds
@@ -359,10 +361,42 @@ func TestTimeout(t *testing.T) {
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {prefix: /}, route: {cluster: a, timeout: 0.05s}}`),
 		viewtest.Cluster("a"), viewtest.Assignment("a", viewtest.At(a.port)))...)
 	c, _ := newTransport(t, m, httptransport.Config{})
-	if _, _, err := get(c, "http://example.com/wait"); err == nil || !strings.Contains(err.Error(), "deadline") {
+	if _, _, err := get(c, "http://example.com/wait"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the request ended with %v", err)
 	}
+	// The time of sending the request does not count, as in RouteAction.timeout.
+	for path, want := range map[string]error{"/": nil, "/wait": context.DeadlineExceeded} {
+		for _, again := range []func() (io.ReadCloser, error){nil, func() (io.ReadCloser, error) { return &slow{left: 3}, nil }} {
+			r, err := http.NewRequest("POST", "http://example.com"+path, &slow{left: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.GetBody = again
+			resp, err := c.Do(r)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%s: the slow request ended with %v, want %v", path, err, want)
+			}
+		}
+	}
 }
+
+// slow is a body that takes longer than the timeout.
+type slow struct{ left int }
+
+func (s *slow) Read(b []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	s.left--
+	time.Sleep(30 * time.Millisecond)
+	return copy(b, "x"), nil
+}
+
+func (s *slow) Close() error { return nil }
 
 // A cluster that asks for TLS never gets plain text.
 func TestTLS(t *testing.T) {

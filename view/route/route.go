@@ -120,8 +120,8 @@ func (c *Route) Action() Action { return c.action }
 // Err is the first fault of the route, a *[Fault], or nil. A route in fault cannot be used.
 func (c *Route) Err() error { return c.err }
 
-// Timeout is how long the response may take with all retries (RouteAction.timeout): 15 s if the
-// route does not say, and 0 for any time. gRPC does not use it.
+// Timeout is how long the response may take with all retries, from the end of the request on
+// (RouteAction.timeout): 15 s if the route does not say, and 0 for any time. gRPC does not use it.
 func (c *Route) Timeout() time.Duration { return c.timeout }
 
 // MaxStreamDuration is how long a stream may take, as gRPC reads it (gRFC A31):
