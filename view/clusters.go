@@ -329,7 +329,8 @@ func (c *core) ready(p *clusterPart) bool {
 	case t == nil || !c.readyItself(t):
 		return false
 	case t.leads(): // WARM-1: with all that it leads to.
-		c.await(p, t, t.search.waiting(c, c.parts(t.awaited())))
+		names := t.awaited()
+		c.await(p, t, c.search(&t.search, len(names), c.named(names)))
 	}
 	return t.on == nil
 }
@@ -438,6 +439,7 @@ func (p *clusterPart) drop(c *core, s partState) {
 // settle uses what became ready, and makes the entries of touched clusters anew.
 func (c *core) settle() {
 	defer func() { c.due.dirty = nil }() // it may have been long
+	c.due.looked = looked{}
 	for len(c.due.dirty) > 0 {
 		p := c.due.dirty[len(c.due.dirty)-1]
 		c.due.dirty = c.due.dirty[:len(c.due.dirty)-1]

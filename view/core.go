@@ -60,6 +60,7 @@ type due struct {
 	fresh   []anyPart               // new, not yet watched
 	queue   []anyPart               // that may be needed no more
 	refill  map[*endpointsPart]bool // whose collections changed
+	looked  looked                  // of this turn of a step
 }
 
 func (d *due) any() bool {
@@ -214,6 +215,7 @@ func (c *core) step(now time.Time) effects {
 			c.judge()
 		}
 	}
+	c.due.looked = looked{}
 	var e effects
 	e.unwatch, e.ended = c.sweep()
 	e.watch = c.watchFresh()

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -183,11 +184,13 @@ func (n name) ways() reach {
 	return reachWant
 }
 
-// link follows the links that have changed: who is reached, and which aggregates have other leaves. It costs what
+// link follows the links that have changed: who is reached, which aggregates have other leaves, and who has lost some
+// of what it waited for, and looks anew for what it waits for. It costs what
 // changed: the links of some clusters, the clusters below that are nearer to a root now or farther from it, and
 // the aggregates above.
 func (c *core) link() {
 	l := &c.links
+	var other, lossy []*node
 	for _, name := range slices.Sorted(maps.Keys(l.stale)) {
 		n := l.node(name)
 		lost := c.relink(n)
@@ -199,38 +202,49 @@ func (c *core) link() {
 		}
 		if lost || aggregate != n.aggregate || !slices.Equal(children, n.children) {
 			n.aggregate, n.children = aggregate, children
-			c.climb(n, lost)
+			other = append(other, n)
+		}
+		if lost {
+			lossy = append(lossy, n)
 		}
 	}
 	clear(l.stale)
+	for n := range above(other) {
+		if p := c.clusters[n.name]; p != nil && p.aggregate() {
+			l.leaves.stale[p] = true
+		}
+	}
+	for n := range above(lossy) {
+		if p := c.clusters[n.name]; p != nil && p.warm != nil {
+			p.warm.search = search{}
+			c.touch(p)
+		}
+	}
+	if len(lossy) > 0 && c.next != nil {
+		c.next.search = search{}
+	}
 	c.follow()
 	c.setLeaves()
 }
 
-// climb has the leaves of a cluster, and of those that lead to it, found anew. If something is lost that they
-// waited for, they look anew what they wait for.
-func (c *core) climb(from *node, lost bool) {
-	above, seen := []*node{from}, map[*node]bool{from: true}
-	for i := 0; i < len(above); i++ {
-		n := above[i]
-		if p := c.clusters[n.name]; p != nil {
-			if p.aggregate() {
-				c.links.leaves.stale[p] = true
+// above are clusters, and all that lead to them.
+func above(some []*node) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		seen := map[*node]bool{}
+		for _, n := range some {
+			seen[n] = true
+		}
+		for i := 0; i < len(some); i++ {
+			if !yield(some[i]) {
+				return
 			}
-			if lost && p.warm != nil {
-				p.warm.search = search{}
-				c.touch(p)
+			for _, by := range some[i].by {
+				if !seen[by.from] {
+					seen[by.from] = true
+					some = append(some, by.from)
+				}
 			}
 		}
-		for _, by := range n.by {
-			if !seen[by.from] {
-				seen[by.from] = true
-				above = append(above, by.from)
-			}
-		}
-	}
-	if lost && c.next != nil {
-		c.next.search = search{}
 	}
 }
 

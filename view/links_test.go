@@ -33,13 +33,41 @@ func (d *driver) checkLinks() {
 		}
 	}
 	for name, p := range c.clusters {
-		if t := p.warm; t != nil && c.readyItself(t) && new(search).waiting(c, c.parts(t.awaited())) == nil {
-			d.t.Errorf("%s has a form that is ready and not used", name)
+		if t := p.warm; t != nil && c.readyItself(t) {
+			if waits := c.waitingBelow(t.awaited()); len(waits) == 0 {
+				d.t.Errorf("%s has a form that is ready and not used", name)
+			} else if t.leads() && !waits[t.on] {
+				d.t.Errorf("%s does not wait for what it leads to", name)
+			}
 		}
 	}
-	if s := c.next; s != nil && !s.open && s.err == nil && new(search).waiting(c, s.awaited()) == nil {
-		d.t.Error("there are routes that are ready and not used")
+	if s := c.next; s != nil && !s.open && s.err == nil {
+		var names []string
+		for _, n := range s.names {
+			if n.refs&static != 0 {
+				names = append(names, n.name)
+			}
+		}
+		if len(c.waitingBelow(names)) == 0 {
+			d.t.Error("there are routes that are ready and not used")
+		}
 	}
+}
+
+// waitingBelow are the clusters that wait for an answer, of those of names and all that they lead to.
+func (c *core) waitingBelow(names []string) map[*clusterPart]bool {
+	waits, seen := map[*clusterPart]bool{}, map[*clusterPart]bool{}
+	for len(names) > 0 {
+		p := c.clusters[names[0]]
+		if names = names[1:]; p == nil || seen[p] {
+			continue
+		}
+		if seen[p] = true; c.waits(p) {
+			waits[p] = true
+		}
+		names = append(slices.Clip(names), p.awaits()...)
+	}
+	return waits
 }
 
 // reachedBy walks from the roots, level by level.

@@ -365,18 +365,12 @@ func (c *core) judge() {
 // clustersReady says whether each cluster that the shape waits for has a value or an error
 // (VIEW-20), and each that these lead to.
 func (c *core) clustersReady(s *shape) bool {
-	return s.search.waiting(c, s.awaited()) == nil
-}
-
-// awaited are the clusters that a shape waits for, those that they lead to left out.
-func (s *shape) awaited() iter.Seq[*clusterPart] {
-	return func(yield func(*clusterPart) bool) {
-		for i, p := range s.clusters {
-			if s.names[i].refs&static != 0 && !yield(p) { // VIEW-21
-				return
-			}
+	return c.search(&s.search, len(s.clusters), func(i int) *clusterPart {
+		if s.names[i].refs&static == 0 { // VIEW-21
+			return nil
 		}
-	}
+		return s.clusters[i]
+	}) == nil
 }
 
 // accept makes a shape the published one.
