@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -36,29 +37,24 @@ func TestCostOfWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t, []string{"rds", "r"}, nil)
 			d.step()
-			take := func(name string, words ...string) {
-				w := d.core.watchOf(d.core.clusters[name])
-				var m proto.Message = build(t, "cds", name, words)
-				d.core.take(d.now, w, &client.Event[any]{Kind: client.EventUpdated, Type: cdsKind.TypeURL(), Name: name, Asked: name, Value: m})
-			}
 			d.tell("rds", "r", "*=a000,root")
 			began, before := cputime.Used(), allocated()
-			take("root", "agg:"+strings.Join(all, ","))
+			d.takeCluster("root", "agg:"+strings.Join(all, ","))
 			d.stepQuietly()
 			for i, a := range all {
-				take(a, "agg:"+strings.Join(members(i), ","))
+				d.takeCluster(a, "agg:"+strings.Join(members(i), ","))
 			}
 			d.stepQuietly()
 			for p := range d.core.clusters {
 				if strings.HasPrefix(p, "b") { // each leads back to all
-					take(p, "agg:root")
+					d.takeCluster(p, "agg:root")
 				}
 			}
 			d.stepQuietly()
 			if d.core.snapshot != nil {
 				t.Fatal("nothing is waited for:", show(d.core.snapshot))
 			}
-			take("late", "static:1.1.1.1")
+			d.takeCluster("late", "static:1.1.1.1")
 			d.stepQuietly()
 			if s := d.core.snapshot; s == nil || !s.Complete {
 				t.Fatal("not published:", show(s))
@@ -74,4 +70,50 @@ func TestCostOfWaiting(t *testing.T) {
 
 func numberedNames(prefix string, n int) []string {
 	return strings.Split(numbered(prefix, n, ","), ",")
+}
+
+// Aggregates that name each other at random, and change as they come, wait as long as something that they lead
+// to waits, and no longer.
+func TestSearchOfLoops(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		const n = 10
+		d := newDriver(t, []string{"rds", "r"}, nil)
+		d.step()
+		d.tell("rds", "r", "*="+numbered("c", n, ","))
+		for range 3 * n {
+			words := []string{"static:1.1.1.1"}
+			switch r.IntN(10) {
+			case 0:
+			case 1:
+				words = []string{"eds"} // which has no endpoints yet
+			default:
+				all := make([]string, 1+r.IntN(3))
+				for i := range all {
+					all[i] = fmt.Sprint("c", r.IntN(n))
+				}
+				words = []string{"agg:" + strings.Join(all, ",")}
+			}
+			d.takeCluster(fmt.Sprint("c", r.IntN(n)), words...)
+			if r.IntN(6) > 0 { // several come at once
+				continue
+			}
+			d.stepQuietly()
+			d.checkLinks()
+			for name, p := range d.core.clusters {
+				if p.cur.Message != nil && len(d.core.waitingBelow(p.awaited())) > 0 {
+					t.Errorf("%s is used too early", name)
+				}
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// takeCluster has the core take a cluster, without a step.
+func (d *driver) takeCluster(name string, words ...string) {
+	var m proto.Message = build(d.t, "cds", name, words)
+	d.core.take(d.now, d.core.watchOf(d.core.clusters[name]), &client.Event[any]{Kind: client.EventUpdated, Type: cdsKind.TypeURL(), Name: name, Asked: name, Value: m})
 }
