@@ -150,7 +150,7 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 	e := &ResourceError{
 		// ERR-11: type, resource, server and node.
 		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.uri(server),
-		NodeID: c.nodeID(), Version: f.Version, Err: f.Err,
+		NodeID: c.NodeID(), Version: f.Version, Err: f.Err,
 	}
 	var se *machine.StatusError
 	if errors.As(f.Err, &se) {
@@ -209,7 +209,7 @@ func (c *Client) configError(kind resource.AnyType, name string, err error) erro
 		err = fmt.Errorf("%w: %w", ErrCollection, err)
 	}
 	// ERR-12: the watch does not begin.
-	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.nodeID(), Err: err}
+	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.NodeID(), Err: err}
 }
 
 // otherSources says what a program can do whose bootstrap has no servers for a name.

@@ -205,7 +205,7 @@ func (c *Client) insteadOf(n *machine.Notice) *Instead {
 	if in.Refusal != "" {
 		// ERR-11: type, server and node.
 		out.Err = &ResourceError{
-			Kind: ErrorRejected, Type: n.TypeURL, Server: c.uri(n.Server), NodeID: c.nodeID(), Err: errors.New(in.Refusal),
+			Kind: ErrorRejected, Type: n.TypeURL, Server: c.uri(n.Server), NodeID: c.NodeID(), Err: errors.New(in.Refusal),
 		}
 	}
 	return out

@@ -94,7 +94,7 @@ func (c *Client) give(ev *Event[any], f form) {
 	value, err := f(ev.Value, ev.Raw)
 	if ev.Value = value; err != nil {
 		ev.Kind, ev.Value, ev.Err = EventFailed, nil, &ResourceError{
-			Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.nodeID(), Version: ev.Version, Err: err,
+			Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.NodeID(), Version: ev.Version, Err: err,
 		}
 	}
 }

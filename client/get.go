@@ -216,5 +216,5 @@ func (c *Client) useless(ev *Event[any]) error {
 
 // absence is the error of who needs a resource that does not exist.
 func (c *Client) absence(typeURL, name, server string, why Reason) error {
-	return fmt.Errorf("%w: %s (%s)", ErrDoesNotExist, textFor(textOf(typeURL, name), server, c.nodeID()), why)
+	return fmt.Errorf("%w: %s (%s)", ErrDoesNotExist, textFor(textOf(typeURL, name), server, c.NodeID()), why)
 }

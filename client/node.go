@@ -87,8 +87,9 @@ func (c *Client) makeNode() []byte {
 	return made
 }
 
-// nodeID is the ID of the node that the client sent on its newest stream; before the first stream that of the bootstrap.
-func (c *Client) nodeID() string {
+// NodeID is the ID of the node that the client sent on its newest stream, as Config.Node may have changed it; before the
+// first stream that of the bootstrap. Servers choose by it what they send, so errors name it.
+func (c *Client) NodeID() string {
 	if id := c.madeID.Load(); id != nil {
 		return *id
 	}

@@ -178,7 +178,7 @@ func (w *core) subscriptions(yield func(*subscription) bool) {
 // notReady is the error of who waited for watches until the end of a context; nil if nothing
 // is lacking by now.
 func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
-	e := &NotReadyError{Err: ctxerr.Of(ctx), NodeID: c.nodeID()}
+	e := &NotReadyError{Err: ctxerr.Of(ctx), NodeID: c.NodeID()}
 	var first []*subscription // in order
 	for _, w := range ws {
 		for x := range w.subscriptions {

@@ -105,7 +105,7 @@ func (c storeHost) Section(source int, typeURL string) (s keeper.Section, struct
 		c.makeNode() // no stream has asked for it, maybe since no server can be reached
 	}
 	at := StoreSection{
-		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.nodeID(),
+		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.NodeID(),
 		Parameters: encodeParams(c.paramsOf(place.Key)),
 	}
 	switch {

@@ -49,7 +49,7 @@ type coreConfig struct {
 	grace, fresh, merge time.Duration
 	maxNames            int
 	startup             map[string]bool // type URLs whose resources have a source of their own
-	node                string          // id
+	node                func() string   // the ID of the newest
 }
 
 // due is what a step has to do.

@@ -185,7 +185,7 @@ func (l *Listeners) Ready(ctx context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return &NotReadyError{
-			Root: Root{Type: RootListener, Name: l.name}, Err: ctxerr.Of(ctx), Fault: l.trouble, NodeID: l.client.Bootstrap().Node.GetId(),
+			Root: Root{Type: RootListener, Name: l.name}, Err: ctxerr.Of(ctx), Fault: l.trouble, NodeID: l.client.NodeID(),
 		}
 	}
 	for _, v := range l.All() {

@@ -173,13 +173,13 @@ func (c *core) absence(ev *client.Event[any]) error {
 		err = fmt.Errorf("%w (the server did not answer in time; %v)", client.ErrDoesNotExist, ev.Instead)
 	}
 	return bare(&client.ResourceError{
-		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.config.node, Err: err,
+		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.config.node(), Err: err,
 	})
 }
 
 // fault is the error of a resource that the view cannot use.
 func (c *core) fault(typeURL, name string, o Origin, err error) error {
-	re := &client.ResourceError{Kind: client.ErrorData, Type: typeURL, Name: name, NodeID: c.config.node, Version: o.Version, Err: err}
+	re := &client.ResourceError{Kind: client.ErrorData, Type: typeURL, Name: name, NodeID: c.config.node(), Version: o.Version, Err: err}
 	if o.Server != nil {
 		re.Server = o.Server.URI
 	}

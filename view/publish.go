@@ -92,7 +92,7 @@ func (c *core) publish() (tell *Snapshot, n news) {
 		c.out.change = c.mergedChange()
 	case changeQuiet, changeLoud:
 	}
-	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1, NodeID: c.config.node}
+	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1, NodeID: c.config.node()}
 	if c.snapshot != nil {
 		s.Serial = c.snapshot.Serial
 		if c.out.change == changeLoud {

@@ -56,7 +56,7 @@ func (e *NotReadyError) Unwrap() []error {
 }
 
 func (v *View) notReady(ctx context.Context, waiting []Waiting) error {
-	e := &NotReadyError{Root: v.root, Err: ctxerr.Of(ctx), Waiting: waiting, NodeID: v.core.config.node}
+	e := &NotReadyError{Root: v.root, Err: ctxerr.Of(ctx), Waiting: waiting, NodeID: v.core.config.node()}
 	e.Count = len(e.Waiting)
 	e.Waiting = e.Waiting[:min(e.Count, MaxWaiting)]
 	if s := v.Snapshot(); s != nil {

@@ -96,7 +96,7 @@ func newDriver(t testing.TB, root, options []string) *driver {
 	if len(root) > 2 {
 		r.Host = strings.TrimPrefix(root[2], "host=")
 	}
-	config := coreConfig{maxNames: defaultMaxNames, node: "n"}
+	config := coreConfig{maxNames: defaultMaxNames, node: func() string { return "n" }}
 	hooks := Extensions()
 	for _, option := range options {
 		key, value, _ := strings.Cut(option, "=")

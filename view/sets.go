@@ -109,7 +109,7 @@ func (v *View) checkOwn(w watch) error {
 }
 
 func (c *core) configError(w watch, err error) error {
-	return bare(&client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, NodeID: c.config.node, Err: err})
+	return bare(&client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, NodeID: c.config.node(), Err: err})
 }
 
 func (s *sets) refuse(w watch, err error) refusal {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -31,9 +32,12 @@ func newSite(t *testing.T, variant client.Variant, ads bool) *site {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: ads})
 	boot, err := bootstrap.Server(srv.Addr())
 	must(t, err)
-	boot.Node.Id = "n"
 	c, err := client.New(client.Config{
 		Bootstrap: boot, Variant: variant,
+		Node: func(n *corev3.Node) *corev3.Node {
+			n.Id = "n" // the bootstrap has none
+			return n
+		},
 		Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) },
 	})
 	must(t, err)

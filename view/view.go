@@ -162,7 +162,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	}
 	v.core = newCore(root, coreConfig{
 		startup: own, grace: v.config.DeletionGrace, fresh: v.config.FreshEndpoints, merge: v.config.MergeWindow,
-		maxNames: v.config.MaxNames, node: boot.Node.GetId(),
+		maxNames: v.config.MaxNames, node: v.client.NodeID,
 	}, append(Extensions(), v.config.Hooks...), time.Now())
 	return v, nil
 }

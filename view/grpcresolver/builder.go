@@ -119,7 +119,7 @@ func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ res
 		return nil, fmt.Errorf("an assignment of an authority has a structured name: %s:///xdstp://%s/%s/%s", EDSScheme, authority,
 			strings.TrimPrefix(eds.Type.TypeURL(), resource.TypePrefix), target.Endpoint())
 	}
-	r := &edsResolver{cc, b.client.Bootstrap().Node.GetId()}
+	r := &edsResolver{cc, b.client}
 	w, err := watcher.Watch(context.Background(), b.client, eds.Type, target.Endpoint(), r.update)
 	if err != nil {
 		return nil, err
@@ -131,12 +131,14 @@ func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ res
 // change nothing: the endpoints that are held stay good.
 type edsResolver struct {
 	channel resolver.ClientConn
-	node    string // ID
+	client  *client.Client
 }
 
 func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) {
 	l := &leaf{name: ev.Name}
-	l.why = func(reason string) error { return fmt.Errorf("cluster %q: %s (node %q)", l.name, reason, r.node) }
+	l.why = func(reason string) error {
+		return fmt.Errorf("cluster %q: %s (node %q)", l.name, reason, r.client.NodeID())
+	}
 	fails := func(err error) { l.why = func(string) error { return err } }
 	switch ev.Kind {
 	case client.EventUpdated:
