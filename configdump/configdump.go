@@ -105,6 +105,9 @@ func Parse(query url.Values) Options {
 
 // Handler serves the dump of clients. It answers GET and HEAD; a bad query has status 400, and a resource
 // that there is not 404, as Envoy's.
+//
+// It answers whatever the request's Host is, as Envoy does, so a web page on the same machine can read it through a name
+// that resolves to the loopback address. Package statuspage serves the same under config_dump and looks at the Host.
 func Handler(clients ...*client.Client) http.Handler {
 	var sources []Source
 	for _, c := range clients {
