@@ -59,15 +59,15 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 	return src.stream().unreachable()
 }
 
-// revert makes the server active that spoke, if it stands by (gRFC A71).
-func (m *Machine) revert(now time.Time, l *link) {
-	for _, src := range l.stream.sources {
-		// FALLBACK-5: the first response of a server before the active one.
-		if src.standsBy(l.stream) && src.share(l.cache) != nil {
+// revert makes a server that spoke the active one of all sources at which it stands by (gRFC A71).
+func (m *Machine) revert(now time.Time, s *stream) {
+	for _, src := range s.sources {
+		// FALLBACK-5: the first response of a server before the active one, of whatever type.
+		if src.standsBy(s) {
 			if src.watches > 0 {
-				m.logServer(l.stream, information, "the server answers again and is used")
+				m.logServer(s, information, "the server answers again and is used")
 			}
-			m.activate(now, src, slices.Index(src.streams, l.stream))
+			m.activate(now, src, slices.Index(src.streams, s))
 		}
 	}
 }

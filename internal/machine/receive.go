@@ -22,7 +22,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	}
 	l := s.link(r.TypeURL)
 	if l != nil && l.requested {
-		m.revert(now, l)
+		m.revert(now, s)
 	}
 	n := m.tellOf(s.ref, NoticeResponse, r.TypeURL)
 	n.Version, n.Ignored = r.Version, l == nil || !l.requested
