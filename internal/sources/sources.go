@@ -53,7 +53,9 @@ type Sources struct {
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	scopes []string          // what states call them, by machine scope
 	all    []Source          // by machine source
-	named  map[string]bool   // authorities with a source of their own
+
+	// The loop asks for it, for which a holder of mu may wait.
+	named sync.Map // authorities with a source of their own
 }
 
 // New makes the sources of a bootstrap, and returns what the machine is to know of them. The error joins what is wrong
@@ -61,7 +63,7 @@ type Sources struct {
 func New(c Config, table *authority.Table) (s *Sources, servers []engine.Server, sources []machine.Source, err error) {
 	s = &Sources{
 		config: c, byKey: map[string]int{}, placed: map[Place]int{},
-		apart: map[[2]string]int{{}: 0}, scopes: []string{""}, named: map[string]bool{},
+		apart: map[[2]string]int{{}: 0}, scopes: []string{""},
 	}
 	s.servers.Store(&[]bootstrap.ManagementServer{})
 	var faults []error
@@ -154,7 +156,7 @@ func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.Managem
 	if at.Default {
 		source.Rest = rest(table)
 	} else if !at.Old {
-		s.named[at.Authority] = true
+		s.named.Store(at.Authority, true)
 	}
 	return added, source, nil
 }
@@ -172,9 +174,7 @@ func rest(table *authority.Table) func(authority string) bool {
 
 // Label is an authority as metrics show it (METRIC-2).
 func (s *Sources) Label(of string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.named[of] {
+	if _, named := s.named.Load(of); named {
 		return of
 	}
 	return authority.DefaultLabel
