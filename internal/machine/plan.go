@@ -134,11 +134,13 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
 	// In state of the world the type may have come in a later version than the resource, which responses leave out where
-	// it is unchanged. That something else was refused in it is nothing to this one.
-	later := !resp.link.stream.Delta && version == resp.link.latest && !sub.refusedAt(version)
+	// it is unchanged. That something else was refused in the last one is nothing to this one, and a server may go back to
+	// the one that was accepted.
+	l := resp.link
+	later := !l.stream.Delta && (version == l.version || version == l.latest) && !sub.refusedAt(version)
 	accepted := version == sub.version || later
 	// DELTA-12, TTL-3: only at the accepted version.
-	return sub.held() && !sub.foreign() && version != "" && accepted && resp.link.cache.typ.URL != virtualHost
+	return sub.held() && !sub.foreign() && version != "" && accepted && l.cache.typ.URL != virtualHost
 }
 
 // refusedAt says that what is wrong with a resource is that a version of it was refused.
