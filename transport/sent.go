@@ -18,7 +18,7 @@ import (
 const (
 	// leastSecret is how short a secret may be, in bytes: shorter texts may be words of any sentence.
 	leastSecret = 8
-	// tokensKept is how many secrets of call credentials are known, the newest: a stream may outlive some.
+	// tokensKept is how many secrets are known for each call credential, the last given: a stream may outlive some.
 	tokensKept = 8
 )
 
@@ -27,7 +27,8 @@ const (
 type sent struct {
 	mu     sync.Mutex
 	fixed  []string
-	tokens []string
+	tokens []string // the last given at the end
+	most   int      // of tokens
 }
 
 // add notes values of headers. It is called before anything is sent.
@@ -84,6 +85,7 @@ func (s *sent) hideIn(err error) error {
 
 // remember notes what call credentials give from now on.
 func (s *sent) remember(all []credentials.PerRPCCredentials) {
+	s.most = tokensKept * len(all)
 	for i, creds := range all {
 		all[i] = remembered{creds, s}
 	}
@@ -101,11 +103,10 @@ func (r remembered) GetRequestMetadata(ctx context.Context, uri ...string) (map[
 	defer r.sent.mu.Unlock()
 	for value := range maps.Values(pairs) {
 		for _, token := range secretsOf(value) {
-			if !slices.Contains(r.sent.tokens, token) {
-				r.sent.tokens = append(r.sent.tokens, token)
-			}
+			r.sent.tokens = slices.DeleteFunc(r.sent.tokens, func(known string) bool { return known == token })
+			r.sent.tokens = append(r.sent.tokens, token)
 		}
 	}
-	r.sent.tokens = r.sent.tokens[max(0, len(r.sent.tokens)-tokensKept):]
+	r.sent.tokens = r.sent.tokens[max(0, len(r.sent.tokens)-r.sent.most):]
 	return pairs, err
 }

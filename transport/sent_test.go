@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -86,4 +87,45 @@ func TestServersThatQuote(t *testing.T) {
 			})
 		}
 	})
+}
+
+// tokenOf gives the value of a header.
+type tokenOf struct {
+	header string
+	value  func() string
+}
+
+func (t tokenOf) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{t.header: "Bearer " + t.value()}, nil
+}
+func (tokenOf) RequireTransportSecurity() bool { return false }
+
+// What a server was sent last is taken out, however many tokens that has, and however often some of them change.
+//
+// spec: H-3
+func TestServersThatQuoteManyTokens(t *testing.T) {
+	const others = 5
+	srv := serveTCP(t, func(s grpc.ServerStream) error {
+		md, _ := metadata.FromIncomingContext(s.Context())
+		said := md.Get("authorization")
+		for i := range others {
+			said = append(said, md.Get(fmt.Sprint("x-", i))...)
+		}
+		return status.Error(codes.Unauthenticated, strings.Join(said, " "))
+	})
+	s := insecure(srv.addr)
+	with := func(c tokenOf) {
+		s.CallCreds = append(s.CallCreds, bootstrap.CallCreds{Type: "own", Build: func() (credentials.PerRPCCredentials, error) { return c, nil }})
+	}
+	for i := range others {
+		with(tokenOf{fmt.Sprint("x-", i), func() string { return fmt.Sprint("MARK3R-", i) }})
+	}
+	with(tokenOf{"authorization", func() string { return "MARK3R-" + rand.Text() }})
+	conn := build(t, transport.GRPCConfig{}, s)
+	for range 20 {
+		_, err := open(t, conn).Recv()
+		if text := fmt.Sprint(err); strings.Contains(text, "MARK3R") || strings.Count(text, "[redacted]") != others+1 {
+			t.Errorf("the error is %q", text)
+		}
+	}
 }
