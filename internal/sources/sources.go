@@ -45,6 +45,7 @@ type Source struct {
 // Sources are what the machine knows. Safe for concurrent use.
 type Sources struct {
 	config  Config
+	rest    func(authority string) bool                  // see [machine.Source]
 	servers atomic.Pointer[[]bootstrap.ManagementServer] // by machine server
 
 	mu     sync.Mutex
@@ -65,6 +66,7 @@ func New(c Config, table *authority.Table) (s *Sources, servers []engine.Server,
 		config: c, byKey: map[string]int{}, placed: map[Place]int{},
 		apart: map[[2]string]int{{}: 0}, scopes: []string{""},
 	}
+	s.rest = rest(table) // tables of watches have the same authorities
 	s.servers.Store(&[]bootstrap.ManagementServer{})
 	var faults []error
 	for _, from := range table.Sources() {
@@ -154,7 +156,7 @@ func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.Managem
 	s.all = append(s.all, Source{at, source.Servers})
 	source.Scope, source.Answers = s.scope(at, list), s.answers(table)
 	if at.Default {
-		source.Rest = rest(table)
+		source.Rest = s.rest
 	} else if !at.Old {
 		s.named.Store(at.Authority, true)
 	}
