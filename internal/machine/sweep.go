@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// sweepLater gives the server a full period to speak of members that it has to confirm, and of what the store has
-// and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
-// response and silence lead to the same sweep.
+// sweepLater gives the server a full period to speak of members that it has to confirm, and what is left of one that
+// runs, or a full one, to speak of what the store has and a collection does not. It runs at the end of each step, for the
+// streams that the step touched, so that a response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
 	if l.sweepTimer != 0 || !l.written {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -18,6 +19,7 @@ import (
 //
 // spec: H-10
 func TestCostOfScopes(t *testing.T) {
+	race.SkipCost(t)
 	const authorities, scopes = 5000, 100
 	boot := &bootstrap.Config{
 		Node: &corev3.Node{}, Servers: servers("one"), Authorities: map[string]bootstrap.Authority{},
