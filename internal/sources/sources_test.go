@@ -31,21 +31,14 @@ func servers(uris ...string) (all []bootstrap.ManagementServer) {
 	return all
 }
 
-// Equal servers have one number, whoever lists them, and a place has one source. A source with a server that cannot be
-// configured is none, and its other servers are not known for it. Where no server of a source can be dialled
-// it is none either.
-//
-// spec: AUTH-1 CFG-3 C-4 H-11
-func TestSources(t *testing.T) {
-	boot := (&bootstrap.Config{
-		Node: &corev3.Node{}, Servers: servers("one"),
-		Authorities: map[string]bootstrap.Authority{"a": {Servers: servers("two", "one")}},
-	}).WithDefaults()
-	table, err := authority.New(boot)
+// sourcesOf makes the sources of a bootstrap's table. "bad" cannot be configured, and "away" cannot be dialled.
+func sourcesOf(t *testing.T, boot *bootstrap.Config, extend func([]machine.Source)) (*authority.Table, *Sources, []engine.Server, []machine.Source) {
+	t.Helper()
+	boot.Node = &corev3.Node{}
+	table, err := authority.New(boot.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var made []machine.Source
 	s, first, sources, err := New(Config{
 		Override: func(b bootstrap.ManagementServer) bootstrap.ManagementServer { return b },
 		Make: func(b bootstrap.ManagementServer) engine.Server {
@@ -59,14 +52,30 @@ func TestSources(t *testing.T) {
 				return conn{}, nil
 			}}
 		},
-		Extend: func(added []engine.Server, all []machine.Source) error {
-			made = append(made, all...)
+		Extend: func(_ []engine.Server, all []machine.Source) error {
+			extend(all)
 			return nil
 		},
 		Params: func(authority.Key) map[string]string { return nil },
 	}, table)
-	if err != nil || len(first) != 2 || len(sources) != 2 || !slices.Equal(sources[1].Servers, []int{1, 0}) {
-		t.Fatalf("of the bootstrap: %d servers, sources %v, %v", len(first), sources, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, s, first, sources
+}
+
+// Equal servers have one number, whoever lists them, and a place has one source. A source with a server that cannot be
+// configured is none, and its other servers are not known for it. Where no server of a source can be dialled
+// it is none either.
+//
+// spec: AUTH-1 CFG-3 C-4 H-11
+func TestSources(t *testing.T) {
+	var made []machine.Source
+	table, s, first, sources := sourcesOf(t, &bootstrap.Config{
+		Servers: servers("one"), Authorities: map[string]bootstrap.Authority{"a": {Servers: servers("two", "one")}},
+	}, func(all []machine.Source) { made = append(made, all...) })
+	if len(first) != 2 || len(sources) != 2 || !slices.Equal(sources[1].Servers, []int{1, 0}) {
+		t.Fatalf("of the bootstrap: %d servers, sources %v", len(first), sources)
 	}
 	find := func(scope string, uris ...string) (int, error) {
 		own, err := table.WithPeer(bootstrap.Source{Servers: servers(uris...)})
