@@ -15,7 +15,7 @@ func timed(r *http.Request, timeout time.Duration) (out *http.Request, end func(
 	begin := sync.OnceValue(func() *time.Timer {
 		return time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
 	})
-	out = r.WithContext(ctx)
+	out = r.WithContext(timedContext{ctx})
 	if r.Body == nil || r.Body == http.NoBody {
 		begin()
 	} else {
@@ -31,6 +31,16 @@ func timed(r *http.Request, timeout time.Duration) (out *http.Request, end func(
 		begin().Stop()
 		cancel(nil)
 	}
+}
+
+// timedContext ends at the timeout with the error of one, as HTTP/2 does not look at the cause.
+type timedContext struct{ context.Context }
+
+func (c timedContext) Err() error {
+	if context.Cause(c.Context) == context.DeadlineExceeded {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
 }
 
 type timedBody struct {
