@@ -112,6 +112,49 @@ func TestSearchOfLoops(t *testing.T) {
 	}
 }
 
+// Searches begin where the last one ended, also where clusters go and come again, get their endpoints and leave the
+// routes: nothing waits that has all that it waits for.
+func TestSearchOfChanges(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		const n = 5
+		some := func() string {
+			all := make([]string, 1+r.IntN(3))
+			for i := range all {
+				all[i] = fmt.Sprint("c", r.IntN(n))
+			}
+			return strings.Join(all, ",")
+		}
+		d := newDriver(t, []string{"rds", "r"}, nil)
+		d.step()
+		var all []string
+		for range 60 {
+			input, name := "rds r 1 *="+some(), fmt.Sprint("c", r.IntN(n))
+			switch r.IntN(8) {
+			case 0:
+			case 1:
+				input = "gone cds " + name
+			case 2:
+				input = "cds " + name + " 1 eds"
+			case 3:
+				input = "eds " + name + " 1 1.1.1.1"
+			default:
+				input = "cds " + name + " 1 agg:" + some()
+			}
+			all = append(all, input)
+			d.command(strings.Fields(input))
+			if r.IntN(4) == 0 { // several come at once
+				continue
+			}
+			d.step()
+			d.checkLinks()
+			if t.Failed() {
+				t.Fatalf("seed %d: %s", seed, strings.Join(all, "; "))
+			}
+		}
+	}
+}
+
 // takeCluster has the core take a cluster, without a step.
 func (d *driver) takeCluster(name string, words ...string) {
 	var m proto.Message = build(d.t, "cds", name, words)
