@@ -13,9 +13,12 @@
 // closed as soon as they are idle; requests that run finish.
 //
 // Redirects and direct responses of routes are answered by the transport itself. It follows path
-// and host rewrites, the route's timeout where the route has one, which begins when the request's body
-// has been read, drops, and the circuit breaker's max_requests. It neither retries nor mirrors, and
-// does not change headers; the route has them as data (package view/route).
+// and host rewrites, the route's timeout where the route has one, drops, and the circuit breaker's
+// max_requests. It neither retries nor mirrors, and does not change headers; the route has them as
+// data (package view/route).
+//
+// The timeout begins when the request's body has been read or closed, as Envoy's does: what bounds a body
+// that does not end is the request's own context, and of a proxy http.Server's ReadTimeout.
 //
 // auto_host_rewrite counts only in routes from a management server that the bootstrap trusts
 // (gRFC A81): by "trusted_xds_server" in gRPC's bootstrap; with Envoy's the program sets
