@@ -72,10 +72,18 @@ func numberedNames(prefix string, n int) []string {
 	return strings.Split(numbered(prefix, n, ","), ",")
 }
 
+// runs is how many random runs there are: a tenth where each takes long, or a short answer is wanted.
+func runs(n uint64) uint64 {
+	if race.Enabled || testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // Aggregates that name each other at random, and change as they come, wait as long as something that they lead
 // to waits, and no longer.
 func TestSearchOfLoops(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range runs(1000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		const n = 10
 		d := newDriver(t, []string{"rds", "r"}, nil)
@@ -115,7 +123,7 @@ func TestSearchOfLoops(t *testing.T) {
 // Searches begin where the last one ended, also where clusters go and come again, get their endpoints and leave the
 // routes: nothing waits that has all that it waits for.
 func TestSearchOfChanges(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range runs(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		const n = 5
 		some := func() string {
