@@ -42,8 +42,8 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxSize is how many bytes of resources are kept, of all files together. What exceeds it is not
 	// saved, and what was saved of its name is removed; [Directory.Save] says so. Files may take
-	// twice as much, and a mebibyte each, since they hold what is outdated too, and while one is replaced
-	// what is not is there twice. 0 means 1 GiB; negative no bound.
+	// twice as much, and a mebibyte each, since they hold what is outdated too; while a file is replaced,
+	// the new one stands beside it. 0 means 1 GiB; negative no bound.
 	MaxSize int64
 }
 
@@ -133,8 +133,9 @@ func (d *Directory) Names(at client.StoreSection) (names []string, err error) {
 }
 
 // Save implements [client.Store]. When it has returned nil, the changes are on disk. The errors are
-// a [*FullError]; a [*DamageError] or [*ForeignError] of what the file held before, or one of the file
-// system if the file could not be replaced, though all is saved; and [client.ErrNotSaved] with the reason, [ErrInUse] or one of the file system.
+// a [*FullError]; though all is saved, a [*DamageError] or [*ForeignError] of what the file held before, or one of the
+// file system if the file could not be replaced; and [client.ErrNotSaved] with the reason, [ErrInUse] or one of the file
+// system.
 func (d *Directory) Save(at client.StoreSection, changes []client.StoredResource) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,14 +18,14 @@ func buildError(s bootstrap.ManagementServer, err error) error {
 
 // credentialOptions makes the server's channel credential and all its call credentials, and what
 // looks at their files.
-func credentialOptions(s bootstrap.ManagementServer, b bounds, told *sent) (opts []grpc.DialOption, looks []look, err error) {
+func credentialOptions(s bootstrap.ManagementServer, b bounds, secrets *sent) (opts []grpc.DialOption, looks []look, err error) {
 	channel, secure, looks, err := channelOption(s.ChannelCreds, b)
 	if err != nil {
 		return nil, nil, err
 	}
 	opts = []grpc.DialOption{channel}
 	all, more, err := allCallCreds(s.CallCreds, secure, fmt.Sprintf("channel_creds are %q", s.ChannelCreds.Type))
-	told.remember(all)
+	secrets.remember(all)
 	for _, creds := range all {
 		opts = append(opts, grpc.WithPerRPCCredentials(creds))
 	}

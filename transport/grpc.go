@@ -154,8 +154,8 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
 	h := new(holder)
-	told := new(sent)
-	creds, looks, err := credentialOptions(s, bounds{g.config.MaxReceiveSize, h}, told)
+	secrets := new(sent)
+	creds, looks, err := credentialOptions(s, bounds{g.config.MaxReceiveSize, h}, secrets)
 	if err != nil {
 		return nil, buildError(s, err)
 	}
@@ -164,14 +164,14 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 		return nil, buildError(s, err)
 	}
 	for i := 1; i < len(headers); i += 2 {
-		told.add(headers[i])
+		secrets.add(headers[i])
 	}
 	opts := append(g.configOf(s).dialOptions(), creds...)
 	if s.HostAuthority != "" {
 		opts = append(opts, grpc.WithAuthority(s.HostAuthority))
 	}
 	c := newConn(s.URI, s.Name(), append(opts, g.config.DialOptions...), headers, g.config)
-	c.holder, c.sent = h, told
+	c.holder, c.sent = h, secrets
 	if err := c.prepare(); err != nil {
 		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}

@@ -100,12 +100,12 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := new(sent)
+	secrets := new(sent)
 	for _, values := range headers {
-		told.add(values...)
+		secrets.add(values...)
 	}
 	c := newRESTConn(s, r.config, headers)
-	c.sent = told
+	c.sent = secrets
 	secure := true
 	var looks []look
 	for i, e := range s.REST().Endpoints {

@@ -131,11 +131,9 @@ blue   backend  eds   ACKED      1        2d5h
 	}
 }
 
-// A process without a server is not well: what it asked for and does not have is bad.
-func TestStatusOfClientWithoutServer(t *testing.T) {
-	t.Parallel()
-	m := managed(t, cluster("a"))
-	m.Stop()
+// clientOf is a client of a server, as a program has it.
+func clientOf(t *testing.T, m *testutil.ManagementServer) *client.Client {
+	t.Helper()
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +142,16 @@ func TestStatusOfClientWithoutServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A process without a server is not well: what it asked for and does not have is bad.
+func TestStatusOfClientWithoutServer(t *testing.T) {
+	t.Parallel()
+	m := managed(t, cluster("a"))
+	m.Stop()
+	c := clientOf(t, m)
 	failed := make(chan error, 1)
 	if _, err := c.Watch(t.Context(), cds.Type, "a", func(ev client.Event[any]) { failed <- ev.Err }); err != nil {
 		t.Fatal(err)
@@ -163,15 +170,7 @@ func TestStatusOfClientWithoutServer(t *testing.T) {
 func TestStatusOfClient(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"))
-	boot, err := bootstrap.Server(m.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(client.Config{Bootstrap: boot})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := clientOf(t, m)
 	if _, err := c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,8 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	l := resp.link
 	later := !l.stream.Delta && (version == l.version || version == l.latest) && !sub.refusedAt(version)
 	accepted := version == sub.version || later
-	// DELTA-12, TTL-3: only at the accepted version.
+	// DELTA-12, TTL-3: only at the version that the resource has, or in state of the world at one in which it would have
+	// been left out.
 	return sub.held() && !sub.foreign() && version != "" && accepted && l.cache.typ.URL != virtualHost
 }
 

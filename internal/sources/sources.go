@@ -55,8 +55,9 @@ type Sources struct {
 	scopes []string          // what states call them, by machine scope
 	all    []Source          // by machine source
 
-	// The loop asks for it, for which a holder of mu may wait.
-	named sync.Map // authorities with a source of their own
+	// named are the authorities with a source of their own. They are not under mu: the loop asks for them, and who holds
+	// mu may be waiting for the loop.
+	named sync.Map
 }
 
 // New makes the sources of a bootstrap, and returns what the machine is to know of them. The error joins what is wrong
