@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -308,12 +309,7 @@ func TestDiffCSDS(t *testing.T) {
 func TestDiffErrors(t *testing.T) {
 	t.Parallel()
 	good := resourceFile(t, "good.yaml", cluster("a"))
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := lis.Addr().String()
-	lis.Close()
+	nobody := viewtest.Nobody(t).String()
 	srv := server(t, testutil.OnRequest(func(*testutil.Stream, *testutil.Request) {}))
 	for _, tt := range []struct {
 		args   string

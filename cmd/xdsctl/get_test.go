@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/sds"
@@ -154,12 +154,7 @@ func answering(m proto.Message) testutil.Option {
 func TestGetStatus(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"), &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Domains: []string{"*"}}}})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := lis.Addr().String()
-	lis.Close()
+	nobody := viewtest.Nobody(t).String()
 	silent := server(t)
 	for _, tt := range []struct {
 		args   string

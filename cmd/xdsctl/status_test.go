@@ -27,6 +27,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	csdsservice "github.com/xdswatch/xdswatch/csds"
+	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -131,10 +132,10 @@ blue   backend  eds   ACKED      1        2d5h
 	}
 }
 
-// clientOf is a client of a server, as a program has it.
-func clientOf(t *testing.T, m *testutil.ManagementServer) *client.Client {
+// clientOf is a client of the server at an address, as a program has it.
+func clientOf(t *testing.T, address string) *client.Client {
 	t.Helper()
-	boot, err := bootstrap.Server(m.Addr())
+	boot, err := bootstrap.Server(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,9 +150,7 @@ func clientOf(t *testing.T, m *testutil.ManagementServer) *client.Client {
 // A process without a server is not well: what it asked for and does not have is bad.
 func TestStatusOfClientWithoutServer(t *testing.T) {
 	t.Parallel()
-	m := managed(t, cluster("a"))
-	m.Stop()
-	c := clientOf(t, m)
+	c := clientOf(t, viewtest.Nobody(t).String())
 	failed := make(chan error, 1)
 	if _, err := c.Watch(t.Context(), cds.Type, "a", func(ev client.Event[any]) { failed <- ev.Err }); err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func TestStatusOfClientWithoutServer(t *testing.T) {
 func TestStatusOfClient(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"))
-	c := clientOf(t, m)
+	c := clientOf(t, m.Addr())
 	if _, err := c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -373,12 +372,7 @@ func TestStatusTLS(t *testing.T) {
 
 func TestStatusErrors(t *testing.T) {
 	t.Parallel()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := lis.Addr().String()
-	lis.Close()
+	nobody := viewtest.Nobody(t).String()
 	none := serveProcess(t, func(grpc.ServiceRegistrar) {})
 	for _, tt := range []struct {
 		args   string

@@ -1,10 +1,11 @@
 // Package viewtest makes what tests of the view's adapters need: a management server, clients,
-// and resources.
+// resources, and an address at which nobody listens.
 package viewtest
 
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,23 @@ func Patience(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Nobody is an address at which nobody listens for as long as the test runs. The local end of a connection has it: a port
+// that is merely closed may be given to the next server of another test.
+func Nobody(t testing.TB) *net.TCPAddr {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lis.Close() })
+	conn, err := net.Dial("tcp", lis.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn.LocalAddr().(*net.TCPAddr)
 }
 
 // Management starts a real management server.

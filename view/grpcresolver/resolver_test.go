@@ -90,14 +90,7 @@ func counted(t *testing.T, n *atomic.Int64) uint32 {
 }
 
 // closedPort is one that nobody listens on.
-func closedPort(t *testing.T) uint32 {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lis.Close()
-	return uint32(lis.Addr().(*net.TCPAddr).Port)
-}
+func closedPort(t *testing.T) uint32 { return uint32(viewtest.Nobody(t).Port) }
 
 // invoke makes an RPC, and says which port answered.
 func invoke(ctx context.Context, channel *grpc.ClientConn, method string, opts ...grpc.CallOption) (uint32, error) {
