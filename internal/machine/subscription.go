@@ -132,8 +132,11 @@ func (sub *subscription) watches() []*Watch {
 
 // leaveOut is a list without some of it. The list is not changed, and may be the result.
 func leaveOut[T any](all []T, which func(T) bool) []T {
-	if !slices.ContainsFunc(all, which) {
+	switch first := slices.IndexFunc(all, which); {
+	case first < 0:
 		return all
+	case len(all) == 1: // as most lists of watches
+		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(all), which)
 }

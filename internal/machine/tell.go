@@ -208,16 +208,26 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 // tellEveryone tells watches of some subscriptions of trouble with the server, or with nil those in trouble that it is well.
 // Resources come first, then collections, each sorted by name.
 func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*subscription) []*Watch) {
-	subs := slices.SortedFunc(of, byName)
-	for _, collections := range []bool{false, true} {
+	if f == nil {
+		to = (*subscription).inTrouble
+	}
+	var names, collections []*subscription
+	for sub := range of {
+		switch {
+		case len(to(sub)) == 0: // as members have none
+		case sub.isCollection():
+			collections = append(collections, sub)
+		default:
+			names = append(names, sub)
+		}
+	}
+	for _, subs := range [][]*subscription{names, collections} {
+		slices.SortFunc(subs, byName)
 		for _, sub := range subs {
-			switch {
-			case sub.isCollection() != collections:
-			case f != nil:
+			if f != nil {
 				m.tellFault(sub, f, to(sub))
-			// ERR-10: the server is well again.
-			case sub.usable() || sub.staysAbsent():
-				m.report(sub, sub.inTrouble(), nil)
+			} else if sub.usable() || sub.staysAbsent() { // ERR-10: the server is well again
+				m.report(sub, to(sub), nil)
 			}
 		}
 	}
