@@ -107,6 +107,12 @@ func (a *aliases) called(name []byte) *aliasTarget {
 	return a.targets[canonicalOf(name)]
 }
 
+// wanted says that a resource is watched by an alias.
+func (a *aliases) wanted(sub *subscription) bool {
+	n := a.called([]byte(sub.name))
+	return n != nil && slices.ContainsFunc(n.subs, (*subscription).wanted)
+}
+
 // canonicalOf is the text that all spellings of a name have in common.
 func canonicalOf(name []byte) string {
 	// XDSTP-4: structured names are equal by their parts.

@@ -190,7 +190,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 		}
 	}
 	for i, sub := range members {
-		list(sub, i < listed && (l.form != wildLegacy || !sub.of.isGlob()))
+		list(sub, i < listed && !l.besideWildcard(sub))
 	}
 	for i, sub := range names {
 		if sub.byAlias() {
@@ -198,6 +198,17 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 		}
 	}
 	return msg
+}
+
+// besideWildcard says that the first request for a legacy wildcard does not ask for what a subscription holds: it is
+// watched by name, by an alias, or by a glob. Told its version, a server whose wildcard does not have it would say that
+// it is gone.
+func (l *link) besideWildcard(sub *subscription) bool {
+	if l.form != wildLegacy {
+		return false
+	}
+	// WILD-2: a name is subscribed to after the wildcard, and an alias is a name.
+	return sub.wanted() || sub.of.isGlob() || l.cache.aliases.wanted(sub)
 }
 
 // waitedFor says that a watch waits for what a subscription holds: one of another of its names, or of a collection.

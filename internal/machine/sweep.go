@@ -34,8 +34,7 @@ func (l *link) passesOver() bool {
 	return l.stream.watches > 0 && l.untold && l.firstResponse == 0 && l.stream.responded &&
 		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool {
 			// A first request for a legacy wildcard lists no versions of what is beside it.
-			beside := l.form == wildLegacy && (sub.wanted() || sub.of.isGlob())
-			return sub.unconfirmed && l.has(sub) && sub.listable() && !beside
+			return sub.unconfirmed && l.has(sub) && sub.listable() && !l.besideWildcard(sub)
 		})
 }
 
