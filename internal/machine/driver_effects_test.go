@@ -63,7 +63,7 @@ func (d *driver) tell(n Notice) {
 		}
 	}
 	for _, w := range append(slices.Clone(n.To), n.All...) {
-		if w.alive {
+		if w.sub != nil {
 			d.print("%s: %s", w.Owner, describe(n))
 		}
 	}

@@ -159,7 +159,7 @@ func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
 
 // Known tells what is known of what a watch asks for; ok is false if it does not live.
 func (m *Machine) Known(w *Watch) (r Resource, ok bool) {
-	if !w.alive {
+	if w.sub == nil {
 		return Resource{}, false
 	}
 	return w.sub.dump(), true

@@ -26,7 +26,7 @@ type Watch struct {
 	// there is none yet; 0 for no bound.
 	FetchTimeout time.Duration
 
-	sub   *subscription // of the name; nil unless started
+	sub   *subscription // of the name; nil before it is started and once it is stopped
 	alone [1]*Watch     // the watch itself, once started
 
 	timer // of the first answer
@@ -34,7 +34,6 @@ type Watch struct {
 	Wildcard bool // the whole collection: the wildcard or a glob
 	Explicit bool // `*` has to be spelled so
 	Patient  bool // the silence of the server is no absence to it (initial_fetch_timeout of 0)
-	alive    bool
 	troubled bool // the newest notice to it was of trouble with the server
 }
 
@@ -47,7 +46,7 @@ func (w *Watch) list() []*Watch {
 // Start begins a watch. A watch is started once.
 type Start struct{ *Watch }
 
-// Stop ends a watch; one that is not alive is ignored.
+// Stop ends a watch; one that was stopped before, or never started, is ignored.
 type Stop struct{ *Watch }
 
 // Up says that a stream for which [Effects].Open asked stands. Node is the encoded Node of

@@ -124,7 +124,7 @@ func (sub *subscription) authority() string {
 // watches are those that are not over, as they began. The list may be kept: it is not changed.
 func (sub *subscription) watches() []*Watch {
 	if sub.rare().over > 0 {
-		sub.joined = leaveOut(sub.joined, func(w *Watch) bool { return !w.alive })
+		sub.joined = leaveOut(sub.joined, func(w *Watch) bool { return w.sub == nil })
 		sub.alter(func(x *extra) { x.over = 0 })
 	}
 	return sub.joined

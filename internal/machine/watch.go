@@ -14,7 +14,6 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	}
 	src.shareOf(c)
 	m.agenda.touch(src.streams...)
-	w.alive = true
 	c.collectionOf(src, w).attach(w)
 	if sub := w.sub; sub.timer == 0 && sub.status == StatusRequested {
 		m.await(now, sub) // it was subscribed to already
@@ -105,11 +104,11 @@ func (sub *subscription) askAnew() {
 // back ([link.flushNames]), so that a watch that comes back before it finds everything as it was.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
 	// WATCH-2: it was stopped before.
-	if !w.alive {
+	if w.sub == nil {
 		return
 	}
-	w.alive, w.timer = false, 0
 	sub := w.sub
+	w.sub, w.timer = nil, 0
 	src := sub.of.source
 	m.agenda.touch(src.streams...)
 	src.watches--
