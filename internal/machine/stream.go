@@ -52,10 +52,9 @@ type trouble struct {
 	fault *Fault // why it cannot; nil while it can, and until known
 	// notified are the troubles that watches were told of since the server last spoke, the newest few. None of them is
 	// told again: attempts may fail by turns.
-	notified  []*Fault
-	troubled  bool // a watch may know of trouble, maybe that of another server that was active then: its end is to be told
-	overtaken bool // a watch may have heard since that there is no resource: the same trouble is to be told to it again
-	telling   bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
+	notified []*Fault
+	troubled bool // a watch may know of trouble, maybe that of another server that was active then: its end is to be told
+	telling  bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 
 // incarnation is what is known of a stream since it was opened last, but for what its types know.

@@ -19,9 +19,6 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 		m.discarded = Notice{}
 		return &m.discarded
 	}
-	if s := sub.stream(); s.fault != nil && (kind == NoticeDoesNotExist || kind == NoticeFailed) {
-		s.overtaken = true
-	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		News:    News{Kind: kind, Server: sub.server(), Name: sub.name, Version: sub.version, Stale: sub.stale()},
 		TypeURL: sub.of.cache.typ.URL, Authority: sub.authority(), Stream: sub.stream().ref, To: to, All: all,
@@ -160,12 +157,12 @@ func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
 // maxNotified is how many troubles of a server are remembered as told.
 const maxNotified = 4
 
-// tellTrouble notifies of new trouble with the server, or of its end. Trouble that was told it tells once more, when the
-// stream has ended again, to watches that heard since that there is no resource. It waits while handlers still have the
-// last such notice, so that a slow handler meets no growing queue.
+// tellTrouble notifies of new trouble with the server, or of its end. Trouble that was told is told once more, when the
+// stream has ended again, to watches that were told something else since. It waits while handlers still have the last such
+// notice, so that a slow handler meets no growing queue.
 func (m *Machine) tellTrouble(s *stream) {
 	again := slices.ContainsFunc(s.notified, s.fault.same)
-	if s.telling || s.fault == nil && !s.troubled || again && (!s.overtaken || s.state == up) {
+	if s.telling || s.fault == nil && !s.troubled || again && s.state == up {
 		return
 	}
 	from := len(m.fx.Notify)
@@ -182,7 +179,6 @@ func (m *Machine) tellTrouble(s *stream) {
 			m.tellEveryone(l.owned(), s.fault, to)
 		}
 	}
-	s.overtaken = false
 	for i := range m.fx.Notify[from:] {
 		m.fx.Notify[from+i].Trouble = true
 	}
