@@ -65,8 +65,8 @@ func (r *reader) absences() (all []statement) {
 // names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
-	// Its watches wait for an answer: none has come, or its timer runs, or they were told of trouble since the absence.
-	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0 || sub.overshadowed())
+	// Its watches wait for an answer: none has come, or its timer runs.
+	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0)
 	switch {
 	// Where there are no timers the second such state ends it.
 	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.timeout > 0 || !sub.unconfirmed):

@@ -56,10 +56,6 @@ func (sub *subscription) timedOut() bool {
 	return sub.status == StatusTimeout || sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout
 }
 
-// overshadowed says that watches were told of trouble with the server after they were told of the
-// status, with nothing to go on with.
-func (sub *subscription) overshadowed() bool { return !sub.usable() && len(sub.inTrouble()) > 0 }
-
 // report tells what is known of a subscription beside its value, but for trouble with the server: what is
 // wrong with what there is to go on with, if anything, or why there is nothing.
 func (m *Machine) report(sub *subscription, to, all []*Watch) {
@@ -118,7 +114,7 @@ func (m *Machine) tellLate(w *Watch) {
 	sub, to := w.sub, w.list()
 	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
-	newest := !usable && sub.timedOut() && len(sub.watches()) > 1 && !sub.overshadowed()
+	newest := !usable && sub.timedOut() && len(sub.watches()) > 1 && len(sub.inTrouble()) == 0
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
 		m.report(sub, to, nil)
