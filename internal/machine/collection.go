@@ -32,9 +32,6 @@ type collection struct {
 
 func (c *collection) isGlob() bool { return c.name != "" && c != c.cache.star }
 
-// synced says that its watches were told that they have its first state.
-func (c *collection) synced() bool { return c.wanted() && c.complete }
-
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
 

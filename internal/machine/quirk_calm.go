@@ -34,7 +34,7 @@ func (l *link) claimsEmpty() (empty bool) {
 	}
 	for sub := range l.owned() {
 		switch {
-		case sub.keptDeleted(), sub.isCollection() && sub.of.synced():
+		case sub.keptDeleted(), sub.isCollection() && sub.of.complete:
 			empty = true
 		case sub.held():
 			return false

@@ -83,7 +83,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 // resource.
 func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	l, known := sub.link(), sub.usable()
-	lacked := sub.unconfirmed || sub.seen.before(l.lastFullState) || sub.of.synced()
+	lacked := sub.unconfirmed || sub.seen.before(l.lastFullState) || sub.of.complete
 	sub.unconfirmed = false
 	if sub.isStar() && l.form == wildExplicit && !known {
 		m.warnStar(l)
