@@ -135,9 +135,6 @@ func (m *Machine) afterFirst(now time.Time, resp *response) {
 	}
 	l.sweepTimer = 0 // the server goes on, and has a full period again
 	beside := !l.stream.Delta && l.form == wildLegacy && !l.fullState()
-	if !l.stream.Delta && !beside {
-		return
-	}
 	// WILD-2: the timers run from the first response.
 	waits := func(sub *subscription) bool {
 		return sub.wanted() && (sub.unconfirmed || beside && !sub.isCollection())
