@@ -57,7 +57,6 @@ type message struct {
 	fresh    []*subscription        // named by it and not by the request before; the wildcard too, if the message begins it
 	set      map[*subscription]bool // of the same; made when one is looked for first
 	endsWild bool                   // responses are still the wildcard's until it has left
-	answered bool                   // a response came since, which may answer it
 }
 
 // names says whether a subscription is among those that the message names anew.

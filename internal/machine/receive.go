@@ -35,13 +35,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, l, r)
 		return
 	}
-	switch {
-	case s.writing != l:
-	case l.written:
-		// The response may answer this message or the one before it; which of them cannot be told. A collection that
-		// counts as complete too early is better than one whose answer was missed.
-		l.message.answered = true
-	default:
+	if s.writing == l && !l.written {
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
 	m.serial = m.serial.next()

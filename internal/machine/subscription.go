@@ -73,10 +73,11 @@ func (sub *subscription) wanted() bool { return len(sub.joined) > 0 }
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
 func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed && !sub.gone }
 
-// wasSent says that a request which asks for it has left. Of a collection a response shows that too.
+// wasSent says that a request which asks for it has left. Of a collection the writer may still have the request: which
+// request a response answers cannot be told, and a collection that counts as complete too early is better than one whose
+// answer was missed.
 func (sub *subscription) wasSent() bool {
-	l := sub.link()
-	return sub.subscribed && (l == nil || !l.message.names(sub) || l.message.answered && sub.isCollection())
+	return sub.subscribed && (sub.isCollection() || !sub.link().message.names(sub))
 }
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
