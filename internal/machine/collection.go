@@ -250,10 +250,8 @@ func (c *collection) needsNoMore() bool {
 	if l.firstResponse == 0 && !c.listed {
 		return false
 	}
-	// A first state that was refused on an earlier stream the server would have sent again, since the first request of this
-	// one listed the members. On this stream a refusal is an answer, so nothing is waited for.
-	if f := c.fault(); f != nil && f.Kind != FaultTimeout && (f.Kind != FaultRejected || !c.listed) {
-		return false
+	if f := c.fault(); f != nil && f.Kind == FaultData {
+		return false // the server has stated an error for it
 	}
 	if c.listed {
 		return true // also when what was listed has expired since
