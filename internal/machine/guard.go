@@ -123,7 +123,7 @@ func (resp *response) dropUntold() {
 		}
 	}
 	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial && !sub.isCollection() && !sub.lives() && !sub.exists() {
+		if !sub.isCollection() && !sub.lives() && !sub.exists() {
 			resp.link.cache.drop(sub)
 		}
 	}

@@ -84,7 +84,7 @@ func (l *link) subscribe(subs []*subscription) {
 func (l *link) allWanted() []*subscription {
 	subs := make([]*subscription, 0, l.watched)
 	for name := range l.names.All() {
-		if sub, _, _ := l.cache.identify(name); sub != nil && sub.wanted() {
+		if sub, _, _ := l.cache.identify(name); sub != nil {
 			subs = append(subs, sub)
 		}
 	}
