@@ -16,15 +16,13 @@ const bigRequest = 1 << 20
 // exhausted looks at streams that end so.
 type exhausted struct {
 	noQuirk
-	largest map[*link]int // request before the first response, in bytes
+	largest map[*link]int // request of each type, in bytes
 }
 
 func (q *exhausted) forget() { clear(q.largest) }
 
 func (q *exhausted) requested(_ time.Time, l *link, _ debt, size int) {
-	if l.firstResponse == 0 {
-		q.largest[l] = max(q.largest[l], size)
-	}
+	q.largest[l] = max(q.largest[l], size)
 }
 
 func (q *exhausted) ended(m *Machine, now time.Time, end *ending) {
@@ -33,7 +31,7 @@ func (q *exhausted) ended(m *Machine, now time.Time, end *ending) {
 	}
 	s, w, size := end.stream, &end.wait, 0
 	for l, n := range q.largest {
-		if l.firstResponse == 0 {
+		if l.firstResponse == 0 { // one that was answered was not too large
 			size = max(size, n)
 		}
 	}
