@@ -128,11 +128,8 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}
-		if sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
-			continue
-		}
-		l.takeOver(sub)
-		if sub.wanted() {
+		if l != nil && l.has(sub) && !sub.isCollection() {
+			l.takeOver(sub)
 			m.await(now, sub)
 		}
 	}

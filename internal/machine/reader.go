@@ -282,7 +282,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
 	// ERR-9: an error of a glob is of the whole, whose subscription lookup found; one of a member makes that known.
-	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
+	if sub == nil && l.cache.globOf(canonical) != nil && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	// ERR-9: of the wildcard only a file states errors; xRFC TP3 knows none.
