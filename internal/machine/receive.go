@@ -103,12 +103,9 @@ func (s *stream) untyped(r *wire.Response) string {
 	return ""
 }
 
-// hasAll says whether all names are of resources that were subscribed to or are held.
+// hasAll says whether all names mean something here.
 func (l *link) hasAll(names [][]byte) bool {
-	return !slices.ContainsFunc(names, func(name []byte) bool {
-		sub, _ := l.lookup(name)
-		return sub == nil
-	})
+	return !slices.ContainsFunc(names, func(name []byte) bool { return !l.concerns(name) })
 }
 
 // maxIgnored bounds of how many types a stream remembers the nonce without having requested them.
