@@ -94,10 +94,10 @@ func (m *Machine) sweepGuarded(now time.Time, l *link, ev Guarded) {
 	}
 }
 
-// decidedFor says that the server has confirmed a member, that a timer of its own decides, or that this is of no
-// interest here any more.
+// decidedFor says that the server has confirmed a member, that a timer of its own decides since its name is watched, or
+// that it is gone or another server's.
 func (l *link) decidedFor(sub *subscription) bool {
-	return !sub.unconfirmed || sub.wanted() || sub.timer != 0 || !l.has(sub)
+	return !sub.unconfirmed || sub.wanted() || !l.has(sub)
 }
 
 // removeUnconfirmed removes members that the server did not confirm.

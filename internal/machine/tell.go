@@ -264,7 +264,7 @@ func (l *link) toldTrouble() *Fault {
 // joined is trouble with the active server, with that of the servers of higher priority: the
 // program hears of all (U-7). It is made once, though many hear of it.
 func (src *source) joined(f *Fault) *Fault {
-	if f == nil || src.active == 0 || f != src.stream().fault && !slices.Contains(src.stream().notified, f) {
+	if f == nil || f != src.stream().fault && !slices.Contains(src.stream().notified, f) {
 		return f
 	}
 	var all []ServerFault
