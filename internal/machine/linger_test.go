@@ -5,29 +5,20 @@ import (
 	"testing"
 )
 
-// Where nothing lingers, an attempt that is wanted and given up in one step is never asked for.
+// Where nothing lingers, an attempt that is wanted and given up in one step is let go of in the next, and a pause follows.
 //
 // spec: STREAM-6
 func TestGivenUpAtOnce(t *testing.T) {
 	r := newRig(t, Config{})
 	w := r.watch("a")
-	if fx := r.step(Start{w}, Stop{w}); len(fx.Open)+len(fx.Close)+len(fx.Wait)+len(fx.Notify) > 0 {
-		t.Errorf("open %v, close %v, wait %v, notify %v: want nothing", fx.Open, fx.Close, fx.Wait, fx.Notify)
+	if fx := r.step(Start{w}, Stop{w}); len(fx.Open) != 1 || len(fx.Close)+len(fx.Wait) > 0 {
+		t.Errorf("open %v, close %v, wait %v: want to open one", fx.Open, fx.Close, fx.Wait)
 	}
-	if fx := r.step(Start{r.watch("a")}); len(fx.Open) != 1 {
-		t.Errorf("open %v for the next watch, want one", fx.Open)
+	r.now, _ = r.m.Deadline()
+	if fx := r.step(); !slices.Equal(fx.Close, []Ref{r.ref}) || len(fx.Wait) != 1 || !fx.Wait[0].Short {
+		t.Errorf("close %v, wait %v: want to close %v, and a short pause", fx.Close, fx.Wait, r.ref)
 	}
-}
-
-// The incarnation before it has failed, and is let go of.
-//
-// spec: STREAM-6
-func TestRetryGivenUpAtOnce(t *testing.T) {
-	r := newRig(t, Config{})
-	w := r.watch("a")
-	r.step(Start{w})
-	r.step(Down{Ref: r.ref, Kind: FaultConnection, Err: errDeaf})
-	if fx := r.step(Retry{r.ref}, Stop{w}); len(fx.Open) > 0 || !slices.Equal(fx.Close, []Ref{r.ref}) {
-		t.Errorf("open %v, close %v: want to close %v", fx.Open, fx.Close, r.ref)
+	if fx := r.step(Start{r.watch("a")}); len(fx.Open) > 0 {
+		t.Errorf("open %v for the next watch: want it to wait for the pause", fx.Open)
 	}
 }

@@ -37,7 +37,6 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 			m.agenda.put(s, sooner(again, s.deadline()))
 		}
 	}
-	m.tellDialed()
 	return m.fx
 }
 

@@ -25,16 +25,10 @@ func (m *Machine) open(s *stream) {
 	s.ref.Gen++
 	s.state = opening
 	m.fx.Open = append(m.fx.Open, Open{s.ref, s.server, s.typ})
-}
-
-// tellDialed tells of servers to which this step opens the first stream.
-func (m *Machine) tellDialed() {
-	for _, o := range m.fx.Open {
-		// METRIC-1: connected, until something fails.
-		if s := m.streams[o.Stream]; !s.dialed {
-			s.dialed = true
-			m.tellOf(s.ref, NoticeConnected, "")
-		}
+	// METRIC-1: connected, until something fails.
+	if !s.dialed {
+		s.dialed = true
+		m.tellOf(s.ref, NoticeConnected, "")
 	}
 }
 
@@ -225,27 +219,15 @@ func (m *Machine) forgetTypes(s *stream) bool {
 // closeUnwanted ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) closeUnwanted(now time.Time, s *stream) {
-	began, responded := !m.retract(s.ref), s.responded
-	if !began {
-		s.ref.Gen-- // the incarnation before, if there was one, has ended and is to be let go of
-	}
-	if s.ref.Gen > 0 {
-		m.fx.Close = append(m.fx.Close, s.ref)
-	}
+	responded := s.responded
+	m.fx.Close = append(m.fx.Close, s.ref)
 	m.endIncarnation(now, s, nil)
-	if !began || responded {
+	if responded {
 		s.goIdle()
 		return
 	}
 	s.state = waiting
 	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
-}
-
-// retract takes a stream back that this step requested, and says whether it did.
-func (m *Machine) retract(r Ref) bool {
-	n := len(m.fx.Open)
-	m.fx.Open = slices.DeleteFunc(m.fx.Open, func(o Open) bool { return o.Ref == r })
-	return len(m.fx.Open) < n
 }
 
 // countWatch counts watches: the first opens the stream, the last starts its lingering. A wait
@@ -255,7 +237,7 @@ func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 	switch {
 	case s.watches == 0 && (s.state == up || s.state == opening):
 		// STREAM-6: the stream lingers.
-		s.lingerUntil = now.Add(m.config.Linger)
+		s.lingerUntil = now.Add(max(m.config.Linger, 1)) // never in the step that opens it
 	case s.watches == 0:
 		m.forgetTypes(s)
 	default:
