@@ -31,7 +31,7 @@ type aliases struct {
 type aliasTarget struct {
 	name  string // canonical
 	subs  []*subscription
-	homes []*collection // one of each source that a subscription of subs is or was of
+	homes []*collection // one of each source that one of subs belongs or belonged to
 }
 
 // identical says that two payloads are the same bytes in the same place.

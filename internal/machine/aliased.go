@@ -2,9 +2,9 @@ package machine
 
 import "slices"
 
-// maxMentions is how often a response may speak of a resource by its own name, for each source, and have it mean
-// something for the aliases: as a resource, as removed, as in error and as in no error, each twice, by
-// which time what is named twice is known to be.
+// maxMentions is how many entries of a response that speak of a resource by its own name are looked at for its aliases, for
+// each source. Four lists may speak of it: resources, removed names, errors, and errors without a code. After two of each
+// it is known to be named twice.
 const maxMentions = 8
 
 // aliasSubs are the subscriptions of a resource's aliases. There are none for a variant that nobody subscribed to, and none

@@ -56,7 +56,7 @@ type share struct {
 	globs roster
 
 	// Of what is looked for in the store.
-	timer                         // until that is asked
+	timer                         // until the store is asked
 	loads map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
 	gone  map[string]bool         // what a server said is gone while the store is read
 }

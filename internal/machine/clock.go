@@ -103,9 +103,9 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	}
 }
 
-// stalled: the program itself did not run, at least from the deadline for which it is late. That time does not count. As
-// much again does not either, so that what came meanwhile is read before an alarm rings. The latter is not granted twice
-// in a row, or no alarm of a program that is late for each would ever ring.
+// stalled: the program itself did not run, at least from the deadline for which it is late. That time does not count. Nor
+// does as much time again, so that what came meanwhile is read before an alarm rings; but that extra time is not given
+// twice in a row, or no alarm of a program that is late each time would ever ring.
 func (m *Machine) stalled(now time.Time, late time.Duration) {
 	lost := late
 	if !m.late {

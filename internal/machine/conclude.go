@@ -68,7 +68,7 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	// Its watches wait for an answer: none has come, or its timer runs.
 	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0)
 	switch {
-	// Where there are no timers the second such state ends it.
+	// A timer decides of another server's value, or where there are none the second state that lacks it.
 	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.timeout > 0 || !sub.unconfirmed):
 		return statesUnconfirmed
 	case resp.endsByAbsence(sub):
@@ -91,11 +91,11 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 func (resp *response) endsByAbsence(sub *subscription) bool {
 	l := resp.link
 	switch {
-	case !sub.exists():
+	case !sub.exists(): // what never came is not deleted
 		return false
 	case sub.wasSent(), l.stream.FullState:
 		return true
-	case sub.foreign() && l.named(sub): // maybe sent before the request: it is only unconfirmed then
+	case sub.foreign() && l.named(sub): // the response may be older than the request: leftOut only has it confirmed then
 		return true
 	case sub.of.isGlob():
 		return sub.of.wasSent()

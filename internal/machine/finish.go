@@ -73,7 +73,8 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 		}
 	// Members from the store are swept ([link.unconfirmStale]).
 	case sub.wanted() || !sub.stale():
-		// It is on no list, so that no silence ends it. The server may not have been asked yet.
+		// The next full state that lacks it ends it, and no silence, so it is on no list. Before its request has left such a
+		// state means nothing.
 		sub.unconfirmed = sub.wasSent() || sub.of.wasSent()
 	}
 }

@@ -20,7 +20,8 @@ func (l *link) want(sub *subscription, wanted bool) {
 		l.structured += by
 	}
 	l.names.Set(sub.onWire(), l.params(sub.of), wanted)
-	// SOTW-2: the version was accepted without it, or with the collection. Beside a legacy wildcard no request has such names.
+	// SOTW-2: the version was accepted before the name was wanted, or with other collections. Beside a legacy wildcard no
+	// request has such names.
 	if wanted && (l.form != wildLegacy || structured(sub.name)) || sub.isCollection() {
 		l.resume = ""
 	}

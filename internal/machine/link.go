@@ -34,13 +34,13 @@ type link struct {
 type onStream struct {
 	requested     bool      // a request went to the writer
 	written       bool      // it has left
-	claimsHeld    bool      // the first request says what is held
-	untold        bool      // it left while another server was active, so it says no version of what this one gave
+	claimsHeld    bool      // the first request has a version of something that is held
+	untold        bool      // it left while another server was active, so it lists no version of what this server gave
 	firstResponse serial    // of the first response; 0 before it
 	version       string    // of the last accepted response, or that was claimed before there was one; SotW
-	latest        string    // the same, of the last response, refused or not
-	nonce         string    // of the newest response
-	instead       *Instead  // what that holds; nil if there is none
+	latest        string    // of the last response, refused or not, or that was claimed before there was one; SotW
+	nonce         string    // of the newest response; SotW, since delta has it in the answer alone
+	instead       *Instead  // what the newest response holds; nil before it
 	form          wildForm  // how the wildcard was requested
 	unwantedSince time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	lastFullState serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
@@ -48,7 +48,7 @@ type onStream struct {
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // members that the server has to speak of
-	sweepTimer    timer           // when it rings those go that were there when it was set: the server has a full period for each
+	sweepTimer    timer           // when it rings, those go that were in the list when it was set: the server has a full period for each
 	due           int             // how many these are, the first of the list
 }
 

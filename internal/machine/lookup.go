@@ -94,7 +94,7 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 		return sub, n, nil
 	}
 	if n, err = xdstp.ParseReceived(string(name)); err != nil {
-		return nil, n, err
+		return nil, n, err // C-3
 	}
 	// XDSTP-4: structured names are equal by their parts.
 	if sub = c.subs.get(n.String()); c.typ.Segment != "" && n.Type != c.typ.Segment {

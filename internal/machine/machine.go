@@ -101,7 +101,7 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 
 // streamFor finds or makes the stream that carries a type of a server.
 func (m *Machine) streamFor(server, scope int, t *Type) *stream {
-	// CFG-3, FALLBACK-2: all that resolves to the server, in one scope, shares the stream.
+	// STREAM-2, CFG-3, FALLBACK-2: all that resolves to the server, in one scope, shares the stream.
 	key := slot{server: server, scope: scope}
 	if !m.servers[server].PerType {
 		t = nil

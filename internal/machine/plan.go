@@ -133,9 +133,8 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
-	// In state of the world the type may have come in a later version than the resource, which responses leave out where
-	// it is unchanged. That something else was refused in the last one is nothing to this one, and a server may go back to
-	// the one that was accepted.
+	// In state of the world later responses may have left out the resource, which was unchanged, so its version may be that
+	// of the last response of the type, though something else in that was refused, or of the last that was accepted.
 	l := resp.link
 	later := !l.stream.Delta && (version == l.version || version == l.latest) && !sub.refusedAt(version)
 	accepted := version == sub.version || later

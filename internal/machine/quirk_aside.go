@@ -49,7 +49,7 @@ func (q *aside) waitsFor(sub *subscription) bool {
 }
 
 // alone says that the active server of a source cannot be reached, and that no other one that stands by has a stream
-// which is so young that it may still say something. On a stream of its own the active server's silence counts.
+// which is so young that it may still say something. While the active server has a stream, its own silence counts.
 func (q *aside) alone(now time.Time, src *source) bool {
 	active := src.stream()
 	return active.unreachable() && active.state != up && !slices.ContainsFunc(src.streams[:src.active], func(s *stream) bool {

@@ -110,7 +110,7 @@ func (resp *response) constraints(i int) []byte {
 }
 
 // renews says that an entry of a response is new though its bytes may not be: the response
-// says so, or one did that a guard refused.
+// says so, or an earlier one did that a guard refused.
 func (resp *response) renews(i int, sub *subscription) bool {
 	return resp.Renewed[i] || sub.renewed()
 }

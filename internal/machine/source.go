@@ -42,7 +42,7 @@ type source struct {
 	watches   int      // that are alive
 	shares    []*share // of the types that were watched
 	heldBytes int64    // of the payloads of what is held, those that several subscriptions share once
-	all       *Fault   // that joined made last, so that equal ones are one
+	all       *Fault   // that joined made last, so that many hear of the same one
 }
 
 type sourceKey struct {

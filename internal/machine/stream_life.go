@@ -166,17 +166,17 @@ func (m *Machine) retry(s *stream) {
 	s.goIdle()
 }
 
-// restart begins a stream anew whose server would not say again what is requested: it was told that the client holds
-// what another server gives from now on (activate), it still has names from before (startOver), or it does not hear
-// of names that are added (hush) or of a wildcard (outdated).
+// restart begins a stream anew whose server would not send what the client needs: it was told of values that another
+// server gives from now on (activate), it still has names from before (startOver), it does not hear of names that are
+// added ([hushes]) or of a wildcard (outdated), or it says nothing of a type (passesOver).
 func (m *Machine) restart(now time.Time, s *stream) {
 	m.fx.Close = append(m.fx.Close, s.ref)
 	m.endIncarnation(now, s, nil)
 	m.open(s)
 }
 
-// endIncarnation tells that a stream is over and forgets what was known of it, as reset and forgetTypes have it. It says
-// whether the stream is still wanted.
+// endIncarnation tells that a stream is over, and forgets what was known of it (reset, forgetTypes). It says whether the
+// stream is still wanted.
 func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
 	if s.toldUp() {
 		m.tellOf(s.ref, NoticeStreamDown, s.typ.url()).Fault = fault
@@ -196,7 +196,8 @@ func (s *stream) goIdle() {
 	s.trouble = trouble{telling: s.telling}
 }
 
-// forgetTypes forgets types without interest, and says whether any is left.
+// forgetTypes drops what nobody wants any more of the sources that use the stream, and its types if nothing is watched on
+// it. It says whether anything is.
 func (m *Machine) forgetTypes(s *stream) bool {
 	for _, src := range s.sources {
 		if src.stream() == s {

@@ -157,6 +157,7 @@ const maxNotified = 4
 // stream has ended again, to watches that were told something else since. It waits while handlers still have the last such
 // notice, so that a slow handler meets no growing queue.
 func (m *Machine) tellTrouble(s *stream) {
+	// WATCH-4: who was told of it last is not told again.
 	again := slices.ContainsFunc(s.notified, s.fault.same)
 	if s.telling || s.fault == nil && !s.troubled || again && s.state == up {
 		return
@@ -189,7 +190,7 @@ func (m *Machine) recovered(s *stream) {
 }
 
 // remindOfTrouble tells watches that were just told something good once more of the newest trouble that was told, if that
-// is not over.
+// is not over. Of trouble that nobody was told of yet they hear with the others.
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.notified); n > 0 && s.unreachable() {
@@ -250,8 +251,8 @@ func (l *link) trouble() *Fault {
 	return nil
 }
 
-// toldTrouble is that of which watches of the type have heard, if they have of any. Newer trouble, which waits for
-// handlers, everyone is told together.
+// toldTrouble is the trouble that a watch which joins is told of: the newest; or that of which others were told last, while
+// the newest waits for handlers, since everyone is told of it together then.
 func (l *link) toldTrouble() *Fault {
 	f, s := l.trouble(), l.stream
 	// WATCH-4: nobody is told the same twice.

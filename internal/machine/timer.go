@@ -26,7 +26,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 // owesAnswer says whether the server has to answer for a resource or a collection.
 func (l *link) owesAnswer(sub *subscription) bool {
 	switch {
-	// DNE-2, WILD-5: the request has left; none names what is a member and nothing else.
+	// DNE-2, WILD-5: the request has left; no request names what is only a member.
 	case !sub.wasSent(), sub.isCollection() && (sub.of.complete || !sub.wanted()):
 		return false
 	case sub.unconfirmed:

@@ -68,8 +68,8 @@ func (l *link) outdated() bool {
 	return l.form == wildLegacy
 }
 
-// beside filters names that are wanted beside a legacy wildcard, in state of the world: those count as subscribed to from
-// now on, though no request names them. Structured names do not: they wait for a request that names them.
+// beside keeps of some names those that count as subscribed to from now on beside a legacy wildcard, in state of the world,
+// though no request names them. Structured names do not: they wait for a request that names them.
 func (l *link) beside(subs []*subscription) []*subscription {
 	return slices.DeleteFunc(subs, func(sub *subscription) bool {
 		return !l.owns(sub) || sub.subscribed || structured(sub.name)

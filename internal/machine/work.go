@@ -140,7 +140,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	}
 	for _, sub := range it.subs() {
 		resp.count(it.index, sub, r.Flaws...)
-		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
+		lapsed := r.sameFor(it, sub) && !sub.held() // the value that it equals has gone since, and the next stream brings it
 		if lapsed || !resp.link.has(sub) {
 			continue
 		}
