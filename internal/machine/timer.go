@@ -27,7 +27,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 func (l *link) owesAnswer(sub *subscription) bool {
 	switch {
 	// DNE-2, WILD-5: the request has left; no request names what is only a member.
-	case !sub.wasSent(), sub.isCollection() && (sub.of.complete || !sub.wanted()):
+	case !sub.subscribed, l.message.names(sub), sub.isCollection() && (sub.of.complete || !sub.wanted()):
 		return false
 	case sub.unconfirmed:
 		// P-1: a server that has said nothing at all on a stream lacks nothing.
