@@ -3,7 +3,6 @@ package follow
 import (
 	"testing"
 
-	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -178,5 +177,3 @@ func TestMembersOfLostWildcard(t *testing.T) {
 	d.say("b/z", value("3"))
 	d.since("updated a/z 3 via b/z")
 }
-
-var _ engine.Sink = (*node)(nil)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -338,5 +337,3 @@ func (a *ask) Hear(t *Told) bool {
 	a.p.inspect(t)
 	return true
 }
-
-var _ engine.Sink = (*node)(nil)

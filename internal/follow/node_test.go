@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -168,7 +167,7 @@ func TestLeft(t *testing.T) {
 	d := newDesk(t)
 	d.one(at("a/x"))
 	d.say("a/x", d.redirect(at("b/y")))
-	left := d.watches(at("b/y"))[0].Owner.(engine.Sink)
+	left := d.watches(at("b/y"))[0].Owner.(engineSink)
 	d.say("a/x", value("1"))
 	n := value("2")
 	if left.Tell(&n) {

@@ -9,7 +9,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3" // has the message that lists are read as
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -82,20 +81,20 @@ func TestListCollection(t *testing.T) {
 		for _, name := range names {
 			in.Value = append(in.Value, entry(name)...)
 		}
-		wrapper := &discoveryv3.Resource{Name: "l", Resource: in}
-		text := Options{}.Any("type.googleapis.com/envoy.service.discovery.v3.Resource", wrapper)
+		around := &corev3.TypedExtensionConfig{Name: "l", TypedConfig: in}
+		text := Options{}.Any("type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", around)
 		for _, name := range names {
 			if !strings.Contains(string(text), `"inlineEntry":{"name":"`+name+`"`) {
 				t.Errorf("%v: %s", names, text)
 			}
 		}
 		back, err := ParseAny(text)
-		out := &discoveryv3.Resource{}
+		out := &corev3.TypedExtensionConfig{}
 		if err == nil {
 			err = back.UnmarshalTo(out)
 		}
-		if err != nil || !bytes.Equal(out.GetResource().GetValue(), in.Value) {
-			t.Errorf("%v: %v, %q, want %q", names, err, out.GetResource().GetValue(), in.Value)
+		if err != nil || !bytes.Equal(out.GetTypedConfig().GetValue(), in.Value) {
+			t.Errorf("%v: %v, %q, want %q", names, err, out.GetTypedConfig().GetValue(), in.Value)
 		}
 	}
 }
