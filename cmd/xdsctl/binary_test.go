@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", beside); err != nil {
 		panic(err)
 	}
+	if testing.Short() {
+		silence = "2s" // the tests that wait for it are the last to end
+	}
 	status := m.Run()
 	if binaries != "" {
 		os.RemoveAll(binaries)

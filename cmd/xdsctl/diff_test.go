@@ -151,6 +151,9 @@ func TestDiffUnknown(t *testing.T) {
 	} {
 		for beside, b := range map[string]string{"a file": none, "the same": "server:" + tt.server(tt.types)} {
 			t.Run(name+", "+beside, func(t *testing.T) {
+				if waits := tt.status == 3 || strings.Contains(tt.stderr, "in time"); waits && b != none && testing.Short() {
+					t.Skip("long: waits for one server and then for the other")
+				}
 				t.Parallel()
 				a := tt.server(tt.types)
 				status, out, errs := runOnce(t, "diff", "--resource-timeout", silence, "--log-level", "error", "server:"+a, b)

@@ -29,12 +29,13 @@ const (
 
 	// patience is how long a test waits for what has to come.
 	patience = 2 * time.Minute
-	// silence is a resource timeout for names that a server is silent about, where it has to answer about others
-	// in time.
-	silence = "3s"
 	// never is a time that no test reaches.
 	never = "1h"
 )
+
+// silence is a resource timeout for names that a server is silent about, where it has to answer about others
+// in time. TestMain makes it shorter for a short run.
+var silence = "3s"
 
 // program is the command at work in this process.
 type program struct {

@@ -60,14 +60,19 @@ func TestResolveAll(t *testing.T) {
 func TestAllBesideBadListener(t *testing.T) {
 	t.Parallel()
 	for _, variant := range variants {
-		t.Run(variant, func(t *testing.T) {
+		args := []string{"--variant", variant, "--resource-timeout", silence}
+		resources := append(shop(), proxyListener("second", "nosuch"))
+		t.Run("graph "+variant, func(t *testing.T) {
 			t.Parallel()
-			m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
-			args := []string{"--variant", variant, "--resource-timeout", silence}
+			m := managed(t, resources...)
 			status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "1m", "all"}, args...)...)
 			if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
-				t.Errorf("graph: status %d, %s%s", status, out, errs)
+				t.Errorf("status %d, %s%s", status, out, errs)
 			}
+		})
+		t.Run("resolve "+variant, func(t *testing.T) {
+			t.Parallel()
+			m := managed(t, resources...)
 			p := startResolve(t, m.Addr(), append([]string{"--stdin", "all"}, args...)...)
 			p.await("error")
 			for len(p.await("waiting").For) > 0 {

@@ -206,11 +206,14 @@ func TestResolveErrorText(t *testing.T) {
 	t.Parallel()
 	m := managed(t, apiListener("api", "shop"))
 	for root, want := range map[string]string{"lds:missing": `Listener "missing"`, "lds:api": `RouteConfiguration "shop"`} {
-		status, out, errs := runOnce(t, "resolve", "--server", m.Addr(), "--variant", "delta", "--resource-timeout", silence, "--once", root)
-		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-		if last := lines[len(lines)-1]; status != 3 || !strings.Contains(last, "  error ") || !strings.Contains(last, want) {
-			t.Errorf("%s: status %d, %s\n%s", root, status, errs, out)
-		}
+		t.Run(root, func(t *testing.T) {
+			t.Parallel()
+			status, out, errs := runOnce(t, "resolve", "--server", m.Addr(), "--variant", "delta", "--resource-timeout", silence, "--once", root)
+			lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+			if last := lines[len(lines)-1]; status != 3 || !strings.Contains(last, "  error ") || !strings.Contains(last, want) {
+				t.Errorf("status %d, %s\n%s", status, errs, out)
+			}
+		})
 	}
 }
 
