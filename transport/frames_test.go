@@ -2,8 +2,10 @@ package transport_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/race"
@@ -199,6 +202,19 @@ func TestCostOfSmallFrames(t *testing.T) {
 	}
 }
 
+// small has an end of a connection keep little that is on its way, so that it is soon full.
+func small(c net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	tcp := c.(*net.TCPConn)
+	return c, errors.Join(tcp.SetReadBuffer(16<<10), tcp.SetWriteBuffer(16<<10))
+}
+
+type smallListener struct{ net.Listener }
+
+func (l smallListener) Accept() (net.Conn, error) { return small(l.Listener.Accept()) }
+
 // A server that does not read, so that nothing can be sent to it, does not hold up Close.
 //
 // spec: H-5
@@ -225,8 +241,11 @@ func TestCloseWhereNothingIsRead(t *testing.T) {
 		"TLS":       {Type: "tls", TLS: &bootstrap.TLS{CACertificateFile: roots}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if creds.TLS != nil && testing.Short() {
+				t.Skip("long: Close waits for seconds until TLS gives up too")
+			}
 			t.Parallel()
-			l := listen(t, "127.0.0.1:0")
+			var l net.Listener = smallListener{listen(t, "127.0.0.1:0")}
 			if creds.TLS != nil {
 				l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
 			}
@@ -237,7 +256,10 @@ func TestCloseWhereNothingIsRead(t *testing.T) {
 					pings.Add(1)
 				}
 			})
-			c := build(t, transport.GRPCConfig{}, bootstrap.ManagementServer{URI: l.Addr().String(), ChannelCreds: creds})
+			dial := grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				return small(new(net.Dialer).DialContext(ctx, "tcp", addr))
+			})
+			c := build(t, transport.GRPCConfig{DialOptions: []grpc.DialOption{dial}}, bootstrap.ManagementServer{URI: l.Addr().String(), ChannelCreds: creds})
 			if _, err := c.Open(t.Context(), "/s/m"); err != nil {
 				t.Fatal(err)
 			}
