@@ -37,7 +37,7 @@ const (
 // TestMain sees to it that nothing is left behind: goroutines, files, notifications.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait and hardly compute
+	if err := flag.Set("test.parallel", "16"); err != nil { // these tests wait and hardly compute
 		panic(err)
 	}
 	before := footprint()

@@ -396,28 +396,31 @@ func TestStatusOfTheServerIsNotTheRPCs(t *testing.T) {
 	for target, build := range map[string]func(*client.Client) resolver.Builder{
 		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": newBuilder,
 	} {
-		var admitted atomic.Bool
-		ctx, m := viewtest.Patience(t), viewtest.Management(t, grpc.StreamInterceptor(func(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-			if !admitted.Load() {
-				return status.Error(codes.PermissionDenied, "not for you")
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			var admitted atomic.Bool
+			ctx, m := viewtest.Patience(t), viewtest.Management(t, grpc.StreamInterceptor(func(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+				if !admitted.Load() {
+					return status.Error(codes.PermissionDenied, "not for you")
+				}
+				return h(srv, st)
+			}))
+			viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`),
+				viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(backend(t))))...)
+			channel, _ := newChannel(t, m, target, build)
+			if _, err := invoke(ctx, channel, "/s/m"); status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), "not for you") {
+				t.Errorf("the RPC ended with %v, want %v and the cause", err, codes.Unavailable)
 			}
-			return h(srv, st)
-		}))
-		viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`),
-			viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(backend(t))))...)
-		channel, _ := newChannel(t, m, target, build)
-		if _, err := invoke(ctx, channel, "/s/m"); status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), "not for you") {
-			t.Errorf("%s: the RPC ended with %v, want %v and the cause", target, err, codes.Unavailable)
-		}
-		answered := make(chan error, 1)
-		go func() {
-			_, err := invoke(ctx, channel, "/s/m", grpc.WaitForReady(true))
-			answered <- err
-		}()
-		admitted.Store(true)
-		if err := <-answered; err != nil {
-			t.Errorf("%s: an RPC that waits ended with %v", target, err)
-		}
+			answered := make(chan error, 1)
+			go func() {
+				_, err := invoke(ctx, channel, "/s/m", grpc.WaitForReady(true))
+				answered <- err
+			}()
+			admitted.Store(true)
+			if err := <-answered; err != nil {
+				t.Errorf("an RPC that waits ended with %v", err)
+			}
+		})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // Over HTTP/2 a route's timeout is the error of a timeout too, before the response and in its body, and not that
 // of a client that has gone.
 func TestTimeoutOverHTTP2(t *testing.T) {
+	t.Parallel()
 	m := viewtest.Management(t)
 	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/body" {

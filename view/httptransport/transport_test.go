@@ -355,6 +355,7 @@ func TestMaxRequests(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	m := viewtest.Management(t)
 	a := newBackend(t, "a")
 	defer close(a.holds)
