@@ -15,6 +15,9 @@ import (
 //
 // spec: H-10
 func TestCostOfSecrets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: thousands of Secrets")
+	}
 	const clusters, secrets = 300, 3000
 	var own, file strings.Builder
 	for i := range secrets {

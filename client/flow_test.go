@@ -100,6 +100,9 @@ func TestBlockedHandler(t *testing.T) {
 // It wants several decoders, whose number is the process's, and so runs alone.
 // spec: H-5
 func TestDecodingWaitsForTheOldest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: decodes more than decoders of many processors take at once")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	inBubble(t, func(t *testing.T, r *rig) {
 		var decoded atomic.Int32
@@ -358,9 +361,13 @@ func TestWatchStopLoop(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
+		some := 3000
+		if testing.Short() {
+			some = 600
+		}
 		round(200)
 		goroutines, heap := runtime.NumGoroutine(), heapsize.InUse()
-		round(3000)
+		round(some)
 		n := runtime.NumGoroutine()
 		for range 20 { // the runtime counts some that have ended, 33 at most, while it moves them from list to list
 			runtime.GC()

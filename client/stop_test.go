@@ -139,7 +139,7 @@ func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	tries := 6000
 	if testing.Short() {
-		tries = 500
+		tries = 200
 	}
 	srv := testutil.NewServer()
 	boot, err := bootstrap.Server(srv.Target())

@@ -47,7 +47,7 @@ func TestCostOfMemory(t *testing.T) {
 func TestEventsCostWhatTheyChange(t *testing.T) {
 	some := 200
 	if testing.Short() {
-		some = 100
+		some = 50
 	}
 	for name, each := range map[string]func(d *driver, n int){
 		"the members of an aggregate": func(d *driver, n int) {

@@ -28,7 +28,7 @@ type past struct {
 func TestHistories(t *testing.T) {
 	n := uint64(480)
 	if testing.Short() {
-		n = 100
+		n = 40
 	}
 	roots := [][]string{{"lds", "l"}, {"lds", "l", "host=a.org"}, {"rds", "r0"}, {"cds", "c0"}, {"rds", "r0", "host=a.org"}}
 	options := [][]string{{"grace=-1s", "secrets"}, {"grace=5s", "fresh=3s", "merge=1s", "secrets"}, {"secrets"}, {"names=7", "secrets"}, {"grace=-1s", "secrets", "composite"}, {"secrets", "composite"}}

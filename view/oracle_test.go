@@ -33,7 +33,7 @@ type life struct {
 func TestOracle(t *testing.T) {
 	n := uint64(400)
 	if testing.Short() {
-		n = 60
+		n = 30
 	}
 	roots := [][]string{{"lds", "l"}, {"lds", "l", "host=a.org"}, {"rds", "r0"}, {"cds", "c0"}}
 	options := [][]string{{"grace=-1s"}, nil, {"grace=10s", "fresh=3s", "merge=1s"}}

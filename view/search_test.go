@@ -72,9 +72,12 @@ func numberedNames(prefix string, n int) []string {
 	return strings.Split(numbered(prefix, n, ","), ",")
 }
 
-// runs is how many random runs there are: a tenth where each takes long, or a short answer is wanted.
+// runs is how many random runs there are: a tenth where each takes long, and less where a short answer is wanted.
 func runs(n uint64) uint64 {
-	if race.Enabled || testing.Short() {
+	switch {
+	case testing.Short():
+		return n / 25
+	case race.Enabled:
 		return n / 10
 	}
 	return n

@@ -98,7 +98,7 @@ func FuzzResponse(f *testing.F) {
 	}
 	switch { // all take some seconds, and twenty with the race detector
 	case testing.Short():
-		frames = frames[:100]
+		frames = frames[:30]
 	case race.Enabled:
 		frames = frames[:len(frames)/4]
 	}

@@ -380,10 +380,14 @@ func TestSlowConnClose(t *testing.T) {
 
 // What asks the loop sees all that the same goroutine asked for before.
 func TestDumpSeesWatches(t *testing.T) {
+	watches := 500
+	if testing.Short() {
+		watches = 100 // each dump has them all
+	}
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t, newWireConn())
 		kind := (&slowKind{}).kind()
-		for i := range 500 {
+		for i := range watches {
 			e.Start(watchOf(kind, &sink{}, fmt.Sprint("w", i)))
 			if n := len(slices.Collect(e.Resources())); n != i+1 {
 				t.Fatalf("after %d watches the dump has %d", i+1, n)

@@ -24,7 +24,7 @@ func TestRandomRuns(t *testing.T) {
 	runs := 2000
 	switch {
 	case testing.Short():
-		runs = 300
+		runs = 100
 	case race.Enabled:
 		runs = 800 // there is one goroutine
 	}
