@@ -163,7 +163,9 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, c := range resp.completes {
-		m.noteFault(&c.subscription, f, StatusNacked, false)
+		if l.has(&c.subscription) { // else another server answers for it by now
+			m.noteFault(&c.subscription, f, StatusNacked, false)
+		}
 	}
 	m.spoken(now, resp)
 	m.endResponse(resp)
