@@ -132,6 +132,26 @@ func TestStallOfAnswers(t *testing.T) {
 	}
 }
 
+// A server that takes requests again is read again, once the answers that wait are few.
+//
+// spec: S-2 FC-1
+func TestAnswersLeave(t *testing.T) {
+	r := newRig(t, Config{}, Server{Delta: true})
+	r.step(Start{r.watch("a")})
+	r.up()
+	owed := 0
+	for reads := 1; reads > 0 && owed < 100; owed++ {
+		r.receive(fmt.Sprint(owed, strings.Repeat("n", 100<<10)), 0)
+		reads = len(r.step(Delivered{r.ref}).Read)
+	}
+	for range owed {
+		if fx := r.step(Written{r.ref}); len(fx.Read) > 0 {
+			return
+		}
+	}
+	t.Errorf("nothing is read after %d answers have left", owed)
+}
+
 // An alarm rings in time though the loop comes late to each.
 //
 // spec: DNE-1
