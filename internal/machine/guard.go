@@ -13,7 +13,7 @@ type outcome struct {
 	sub     *subscription
 	index   int
 	refused bool
-	changed bool // to what follows
+	changed bool // to what follows, unless it is refused
 	value   any
 	raw     []byte
 }
@@ -25,7 +25,7 @@ func (resp *response) outcomes() iter.Seq[outcome] {
 			for j, r := range t.results {
 				it := &t.Items[j]
 				for _, sub := range it.subs() {
-					if !yield(outcome{sub, it.index, r.Err != nil, r.Err == nil && !r.sameFor(it, sub), r.Value, it.Raw}) {
+					if !yield(outcome{sub, it.index, r.Err != nil, !r.sameFor(it, sub), r.Value, it.Raw}) {
 						return
 					}
 				}
