@@ -102,7 +102,7 @@ func (resp *response) endsByAbsence(sub *subscription) bool {
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
-	return (l.form != wildNone || l.message.endsWild) && !(sub.wanted() && structured(sub.name))
+	return (l.form != wildNone || l.message.hadWild) && !(sub.wanted() && structured(sub.name))
 }
 
 // findCompleted lists the collections of which a response holds the first state: those that were requested from the

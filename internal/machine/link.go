@@ -54,9 +54,9 @@ type onStream struct {
 
 // message is a request that the writer has, until it has left.
 type message struct {
-	fresh    []*subscription        // named by it and not by the request before; the wildcard too, if the message begins it
-	set      map[*subscription]bool // of the same; made when one is looked for first
-	endsWild bool                   // responses are still the wildcard's until it has left
+	fresh   []*subscription        // named by it and not by the request before; the wildcard too, if the message begins it
+	set     map[*subscription]bool // of the same; made when one is looked for first
+	hadWild bool                   // the wildcard was requested before it, and responses are the wildcard's until it has left
 }
 
 // names says whether a subscription is among those that the message names anew.

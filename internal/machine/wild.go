@@ -40,7 +40,7 @@ func (l *link) setForm(form wildForm) {
 	if l.form = form; before != form && form == wildLegacy {
 		l.lastFullState = 0 // what came before answers no wildcard
 	}
-	l.message.endsWild = before != wildNone && form == wildNone
+	l.message.hadWild = before != wildNone
 	switch wild := l.cache.star; {
 	case before == wildNone && form != wildNone:
 		l.subscribe([]*subscription{&wild.subscription})
