@@ -26,6 +26,14 @@ func (c *clock) when(d time.Duration) time.Time { return c.start.Add(c.stoppedFo
 
 func (c *clock) stopped() bool { return !c.stoppedAt.IsZero() }
 
+// still is for how long it has stood still; 0 if it does not.
+func (c *clock) still(now time.Time) time.Duration {
+	if !c.stopped() {
+		return 0
+	}
+	return now.Sub(c.stoppedAt)
+}
+
 func (c *clock) stop(now time.Time) {
 	if !c.stopped() {
 		c.stoppedAt = now

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -374,6 +375,7 @@ type lease struct {
 	sub    *subscription
 	stream *stream // whose alarm it is
 	kind   leaseKind
+	wait   time.Duration // for which it was set last
 	timer
 }
 

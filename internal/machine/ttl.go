@@ -41,13 +41,13 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 		l = &lease{sub: sub, kind: kind}
 		sub.alter(func(x *extra) { x.leases[kind] = l })
 	}
-	l.stream = sub.stream()
+	l.stream, l.wait = sub.stream(), wait
 	m.setAlarm(now, l.stream, l, wait)
 }
 
 func (l *lease) ring(m *Machine, now time.Time) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.lease(now, l.sub, l.kind, 0)
+		m.lease(now, l.sub, l.kind, min(l.wait, s.clock.still(now))) // FC-1: for as long it was not read
 		return
 	}
 	l.sub.endLease(l.kind)
