@@ -201,7 +201,9 @@ func (w *world) answer(s *simStream, sub *simType) {
 			continue // sometimes it says what nobody asked for
 		case res.gone() && news && w.server.Delta: // a glob takes its members along
 			words = append(words, "-"+name)
-			maps.DeleteFunc(sub.known, func(member string, _ int) bool { return encloses(name, member) && !sub.subscribed[member] })
+			maps.DeleteFunc(sub.known, func(member string, _ int) bool {
+				return encloses(name, member) && (!sub.subscribed[member] || st.has(member).code != 0) // an error is told again
+			})
 		case res.gone(), strings.HasSuffix(name, star), !news && !w.full(sub.typ) && !w.one(4):
 		case res.code != 0:
 			words = append(words, fmt.Sprintf("!<%s>=%d:no", name, res.code))
