@@ -166,5 +166,5 @@ func (l *link) dropsRefused(sub *subscription) bool {
 // takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored
 // (gRFC A53).
 func (it statement) takesAway(l *link) bool {
-	return it.reason() != 0 && !l.keepsDeleted() || it.drops(l)
+	return it.reason() != 0 && !l.keepsForGood() || it.drops(l)
 }

@@ -202,8 +202,8 @@ func (l *link) keepFor() time.Duration {
 	return l.cache.typ.Keep
 }
 
-// keepsDeleted says whether what a server deletes is held for good.
-func (l *link) keepsDeleted() bool { return l.keepFor() < 0 }
+// keepsForGood says whether what a server deletes is held for good.
+func (l *link) keepsForGood() bool { return l.keepFor() < 0 }
 
 func without[T comparable](ws []T, w T) []T {
 	if i := slices.Index(ws, w); i >= 0 {

@@ -120,7 +120,7 @@ func (m *Machine) dropState(sub *subscription) {
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {
-		m.keepDeleted(now, sub, reason)
+		m.ignoreDeletion(now, sub, reason)
 		return
 	}
 	m.noteAbsent(sub, reason)
@@ -141,9 +141,9 @@ func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 // ErrDeletionKept is that a deletion is ignored, for good or for a while.
 var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
 
-// keepDeleted ignores a deletion (gRFC A53), or puts it off. The operator is told once; for the program it is an error
+// ignoreDeletion ignores a deletion (gRFC A53), or puts it off. The operator is told once; for the program it is an error
 // of a held resource.
-func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
+func (m *Machine) ignoreDeletion(now time.Time, sub *subscription, reason Reason) {
 	// U-14, S-34: an error of its own, and a grace.
 	err, grace := ErrDeletionKept, sub.link().keepFor()
 	if grace > 0 {

@@ -174,7 +174,7 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // server gave, or refused on this stream. What a guard has to judge first the store forgets once it is removed.
 func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.name}
-	judged := l.cache.typ.Guarded && !l.keepsDeleted()
+	judged := l.cache.typ.Guarded && !l.keepsForGood()
 	for sub := range c.all() {
 		kept := sub.held() || sub.exists() && l.spokeOf(sub)
 		if kept && (!sub.stale() || judged && sub.of == c && !sub.wanted()) {

@@ -68,7 +68,7 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	l.unconfirmed = slices.Clone(l.unconfirmed[l.due:])
 	slices.SortFunc(unconfirmed, byName)
 	unconfirmed = slices.Compact(unconfirmed)
-	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
+	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsForGood() {
 		m.removeUnconfirmed(now, unconfirmed)
 		return
 	}

@@ -51,8 +51,8 @@ func (sub *subscription) outOfTrouble() []*Watch {
 	return leaveOut(sub.watches(), func(w *Watch) bool { return w.troubled })
 }
 
-// timedOut says that the newest answer is the server's silence.
-func (sub *subscription) timedOut() bool {
+// metSilence says that the newest answer is the server's silence.
+func (sub *subscription) metSilence() bool {
 	return sub.status == StatusTimeout || sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout
 }
 
@@ -74,7 +74,7 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	default:
 		return // nothing is
 	}
-	if sub.timedOut() {
+	if sub.metSilence() {
 		n.Instead = sub.link().instead
 	}
 }
@@ -114,7 +114,7 @@ func (m *Machine) tellLate(w *Watch) {
 	sub, to := w.sub, w.list()
 	usable := sub.usable()
 	// Silence is newer than the trouble if the other watches were told of it last.
-	newest := !usable && sub.timedOut() && len(sub.watches()) > 1 && len(sub.inTrouble()) == 0
+	newest := !usable && sub.metSilence() && len(sub.watches()) > 1 && len(sub.inTrouble()) == 0
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
 		m.report(sub, to, nil)

@@ -34,7 +34,7 @@ func Mutations() []Mutation {
 		{"DNE-8", "Machine.timedOut", never.Of(0), "the transient timeout says that there is no resource", "dne-transient"},
 		{"ERR-3", "link.dropsRefused", never, "a refused update never takes the value away", "err-fail-on-data-errors"},
 		{"ERR-4", "link.keepFor", never, "deletions are never ignored", "err-ignore-deletion"},
-		{"ERR-5", "Machine.keepDeleted", always, "an ignored deletion is logged each time", "err-ignore-deletion"},
+		{"ERR-5", "Machine.ignoreDeletion", always, "an ignored deletion is logged each time", "err-ignore-deletion"},
 		{"ERR-5", "Machine.returned", never, "nobody hears that a deleted resource is back", "err-ignore-deletion"},
 		{"ERR-5", "Machine.unwatch", never, "nobody hears that a deleted resource is watched no more", "err-ignore-deletion-unwatched"},
 		{"ERR-8", "Machine.findError", never, "a stated absence wins over its resource", "err-resource-wins"},
