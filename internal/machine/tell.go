@@ -235,8 +235,8 @@ func (sub *subscription) staysAbsent() bool {
 	// The server counts it as known to the client, and may never send it again.
 	case sub.reason == ReasonTTL:
 		return true
-	default: // nobody waits for the server's silence
-		return sub.stream().timeout <= 0 || patient(sub.watches())
+	default: // some watch hears nothing of the server's silence, be there others for which a timer runs
+		return sub.stream().timeout <= 0 || slices.ContainsFunc(sub.watches(), func(w *Watch) bool { return w.Patient })
 	}
 }
 
