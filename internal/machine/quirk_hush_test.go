@@ -61,15 +61,7 @@ func TestHushForgetsNames(t *testing.T) {
 func TestHushNotOfPolls(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		r := newRig(t, Config{}, Server{PerType: true, Polled: polled})
-		r.step(Start{r.watch("r0000")})
-		r.up()
-		for _, task := range r.receive("1", 1) {
-			r.decode(task)
-		}
-		r.step(Delivered{r.ref}, Written{r.ref})
-		r.now = r.now.Add(hush)
-		r.step(Start{r.watch("b")})
-		r.step(Written{r.ref})
+		r.addUnanswered()
 		r.now = r.now.Add(hush)
 		if fx := r.step(Tick{}); (len(fx.Open) == 0) != polled {
 			t.Errorf("polled %t: %d streams are asked for, for a name that the server may not have heard of", polled, len(fx.Open))

@@ -68,6 +68,19 @@ func (r *rig) receive(version string, n int) []*Task {
 	return r.step(Received{r.ref, resp}).Decode
 }
 
+// addUnanswered has the server answer for a name, and adds another, whose request leaves and is not answered.
+func (r *rig) addUnanswered() {
+	r.step(Start{r.watch("r0000")})
+	r.up()
+	for _, task := range r.receive("1", 1) {
+		r.decode(task)
+	}
+	r.step(Delivered{r.ref}, Written{r.ref})
+	r.now = r.now.Add(hush)
+	r.step(Start{r.watch("b")})
+	r.step(Written{r.ref})
+}
+
 // decode answers a task with the bytes themselves.
 func (r *rig) decode(t *Task) Effects {
 	results := make([]Result, len(t.Items))

@@ -51,15 +51,7 @@ func TestStallOverDeadline(t *testing.T) {
 // spec: S-30
 func TestStallOfAddedName(t *testing.T) {
 	r := newRig(t, Config{}, Server{PerType: true})
-	r.step(Start{r.watch("r0000")})
-	r.up()
-	for _, task := range r.receive("1", 1) {
-		r.decode(task)
-	}
-	r.step(Delivered{r.ref}, Written{r.ref})
-	r.now = r.now.Add(hush)
-	r.step(Start{r.watch("b")})
-	r.step(Written{r.ref})
+	r.addUnanswered()
 	r.now = r.now.Add(time.Minute)
 	if fx := r.step(Tick{Late: time.Minute}); len(fx.Close) != 0 {
 		t.Error("after a stall the stream was given up")

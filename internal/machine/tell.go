@@ -235,7 +235,7 @@ func (sub *subscription) staysAbsent() bool {
 	// The server counts it as known to the client, and may never send it again.
 	case sub.reason == ReasonTTL:
 		return true
-	default: // some watch hears nothing of the server's silence, be there others for which a timer runs
+	default: // a watch that waits for ever is told nothing by silence, though a timer may run for others
 		return sub.stream().timeout <= 0 || slices.ContainsFunc(sub.watches(), func(w *Watch) bool { return w.Patient })
 	}
 }

@@ -126,7 +126,7 @@ func (f *fetch) ring(m *Machine, now time.Time) {
 		return
 	}
 	if s := w.sub.stream(); s.clock.stopped() {
-		m.setAlarm(now, s, f, min(w.FetchTimeout, s.clock.still(now))) // FC-1: for as long it was not read
+		m.setAlarm(now, s, f, min(w.FetchTimeout, s.clock.still(now))) // FC-1: for as long as the server was not read
 		return
 	}
 	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)

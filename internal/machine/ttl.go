@@ -47,7 +47,7 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 
 func (l *lease) ring(m *Machine, now time.Time) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.lease(now, l.sub, l.kind, min(l.wait, s.clock.still(now))) // FC-1: for as long it was not read
+		m.lease(now, l.sub, l.kind, min(l.wait, s.clock.still(now))) // FC-1: for as long as the server was not read
 		return
 	}
 	l.sub.endLease(l.kind)
