@@ -99,6 +99,22 @@ func (sub *subscription) switchesAlias() bool {
 // target is the resource of which the name is an alias; nil if it is none.
 func (sub *subscription) target() *aliasTarget { return sub.rare().target }
 
+// resourceName is what the server calls the resource of a subscription, by what it said last; heldResourceName is by what it
+// said with the value that is held.
+func (sub *subscription) resourceName() string {
+	if n := sub.target(); n != nil {
+		return n.name
+	}
+	return sub.name
+}
+
+func (sub *subscription) heldResourceName() string {
+	if as := sub.given(); as.alias {
+		return canonicalOf([]byte(as.name))
+	}
+	return sub.name
+}
+
 // called finds what a server calls so, however it spells that; nil if it has no alias.
 func (a *aliases) called(name []byte) *aliasTarget {
 	if len(a.targets) == 0 {

@@ -43,41 +43,67 @@ func (resp *response) outcomes() iter.Seq[outcome] {
 func (m *Machine) propose(resp *response) {
 	l := resp.link
 	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
-	ends := map[*subscription]bool{}
+	will := map[*subscription]bool{}
 	for _, it := range resp.statements {
-		ends[it.sub] = ends[it.sub] || it.takesAway(l)
+		if it.takesAway(l) {
+			will[it.sub] = false
+		}
 	}
 	for o := range resp.outcomes() {
 		switch {
 		case o.refused:
 			p.Invalid++
-			ends[o.sub] = l.dropsRefused(o.sub)
+			will[o.sub] = o.sub.held() && !l.dropsRefused(o.sub)
 		case o.changed && l.has(o.sub):
 			p.Changed = append(p.Changed, Change{o.sub.name, !o.sub.held(), o.value, o.raw})
+			will[o.sub] = true
 		}
 	}
-	m.askGuard(l, p, ends)
+	m.askGuard(l, p, will)
 }
 
-// askGuard has a proposal judged that would remove some of what is held.
-func (m *Machine) askGuard(l *link, p Proposal, ends map[*subscription]bool) {
+// askGuard has a proposal judged. Of each subscription for which it would change that, will says whether a value would
+// be held.
+func (m *Machine) askGuard(l *link, p Proposal, will map[*subscription]bool) {
 	p.Server, p.TypeURL = l.stream.server, l.cache.typ.URL
+	left := func(sub *subscription) bool {
+		if holds, said := will[sub]; said {
+			return holds
+		}
+		return sub.held()
+	}
 	for sub := range l.owned() {
-		if sub.held() {
-			p.Held++
-			if ends[sub] {
-				p.Removed = append(p.Removed, sub.name)
-			}
+		if sub.held() && !left(sub) {
+			p.Removed = append(p.Removed, sub.name)
 		}
 	}
 	slices.Sort(p.Removed)
-	p.Left = p.Held - len(p.Removed)
-	for i := range p.Changed {
-		if p.Changed[i].New {
-			p.Left++
-		}
-	}
+	p.Held = l.countResources((*subscription).held, (*subscription).heldResourceName)
+	p.Left = l.countResources(left, (*subscription).resourceName)
 	m.fx.Guard = append(m.fx.Guard, &p)
+}
+
+// countResources counts what some subscriptions are of, which are chosen by which; of is the name of the resource.
+func (l *link) countResources(which func(*subscription) bool, of func(*subscription) string) (n int) {
+	var others map[string]bool // resources that are not counted by their own names
+	for sub := range l.owned() {
+		if !which(sub) {
+			continue
+		}
+		name := of(sub)
+		// ALIAS-1: a resource counts once, by however many names it is watched.
+		if name != sub.name {
+			if own := l.cache.subs.get(name); others[name] || own != nil && l.owns(own) && which(own) {
+				continue
+			}
+			if others == nil {
+				others = map[string]bool{}
+			}
+			others[name] = true
+		}
+		n++
+	}
+	return n
 }
 
 // guarded takes the judgement. What came on a stream that is over is not taken: the next

@@ -72,11 +72,11 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 		m.removeUnconfirmed(now, unconfirmed)
 		return
 	}
-	going := map[*subscription]bool{}
+	will := map[*subscription]bool{}
 	for _, sub := range unconfirmed {
-		going[sub] = true
+		will[sub] = false
 	}
-	m.askGuard(l, Proposal{ref: l.stream.ref, unconfirmed: unconfirmed}, going)
+	m.askGuard(l, Proposal{ref: l.stream.ref, unconfirmed: unconfirmed}, will)
 }
 
 // sweepGuarded takes the judgement of a guard. Members that the guard keeps have to be confirmed again on the next

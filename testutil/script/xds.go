@@ -156,9 +156,9 @@ func parsePlain(word string) item {
 	if noCache {
 		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
 	}
-	word, alias, ok := strings.Cut(word, "&")
+	word, aliases, ok := strings.Cut(word, "&")
 	if ok {
-		r.Aliases = []string{alias}
+		r.Aliases = strings.Split(aliases, "&")
 	}
 	word, ttl, ok := strings.Cut(word, "^")
 	if ok {
