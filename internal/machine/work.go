@@ -189,10 +189,13 @@ func (it *Item) subs() []*subscription { return append([]*subscription{it.sub}, 
 // sameFor says that what was decoded equals what a subscription of the item holds, maybe since another server said
 // it meanwhile.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
-	if sub == it.sub && sub.gen != it.gen && sub.repeatable() && string(sub.raw) == string(it.Raw) {
-		return true
+	switch {
+	case sub != it.sub:
+		return r.Same && sub.repeatable() && identical(sub.raw, it.Old)
+	case sub.gen != it.gen && sub.held():
+		return sub.repeatable() && string(sub.raw) == string(it.Raw)
 	}
-	return r.Same && (sub == it.sub || sub.repeatable() && identical(sub.raw, it.Old))
+	return r.Same
 }
 
 // refusal is the fault of an entry that is invalid.
