@@ -17,11 +17,11 @@ import (
 var update = flag.Bool("update", false, "write the programs into the documents")
 
 // block is a program between its fences, after the comment that names its file, and perhaps
-// declarations in it.
+// declarations in it; the name of a function with "()" stands for its statements.
 var block = regexp.MustCompile("(?s)<!-- program: ([^ #]+)(?:#([^ ]+))? -->\n```go\n(.*?)```\n")
 
-// README and documents quote programs that are compiled and tested: a file from its package clause
-// on, or some declarations of it.
+// README and documents quote programs that are compiled: a file from its package clause on, some declarations of it, or
+// the statements of a function.
 //
 // spec: U-16
 func TestProgramsAreQuoted(t *testing.T) {
@@ -45,6 +45,9 @@ func TestProgramsAreQuoted(t *testing.T) {
 			}
 			return strings.TrimSuffix(old, m[3]+"```\n") + program + "```\n"
 		})
+		if quoted := len(block.FindAllString(now, -1)); quoted != strings.Count(now, "```go\n") {
+			t.Errorf("%s: only %d of its programs say where they stand", path, quoted)
+		}
 		switch {
 		case now == string(text):
 		case *update:
@@ -81,9 +84,15 @@ func quote(path, names string) (string, error) {
 	}
 	var parts []string
 	for name := range strings.SplitSeq(names, ",") {
+		name, statements := strings.CutSuffix(name, "()")
 		d := find(file, name)
 		if d == nil {
 			return "", fmt.Errorf("%s has no %s", path, name)
+		}
+		if f, ok := d.(*ast.FuncDecl); ok && statements {
+			lines := strings.ReplaceAll(text(f.Body.Lbrace+1, endOf(f)), "\n\t", "\n")
+			parts = append(parts, strings.TrimSpace(lines)+"\n")
+			continue
 		}
 		from := d.Pos()
 		if doc := docOf(d); doc != nil {
@@ -113,6 +122,16 @@ func find(file *ast.File, name string) ast.Decl {
 		}
 	}
 	return nil
+}
+
+// endOf is the end of a function's statements, without a return at their end.
+func endOf(f *ast.FuncDecl) token.Pos {
+	if all := f.Body.List; len(all) > 0 {
+		if last, ok := all[len(all)-1].(*ast.ReturnStmt); ok {
+			return last.Pos()
+		}
+	}
+	return f.Body.Rbrace
 }
 
 func docOf(d ast.Decl) *ast.CommentGroup {
