@@ -50,6 +50,7 @@ type Sources struct {
 
 	mu     sync.Mutex
 	byKey  map[string]int    // servers
+	away   map[int]error     // why a machine server cannot be dialled, whose URI says no target
 	placed map[Place]int     // machine sources
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	scopes []string          // what states call them, by machine scope
@@ -64,7 +65,7 @@ type Sources struct {
 // with servers.
 func New(c Config, table *authority.Table) (s *Sources, servers []engine.Server, sources []machine.Source, err error) {
 	s = &Sources{
-		config: c, byKey: map[string]int{}, placed: map[Place]int{},
+		config: c, byKey: map[string]int{}, away: map[int]error{}, placed: map[Place]int{},
 		apart: map[[2]string]int{{}: 0}, scopes: []string{""},
 	}
 	s.rest = rest(table) // tables of watches have the same authorities
@@ -118,7 +119,8 @@ func (s *Sources) Find(table *authority.Table, at Place, r authority.Resolved) (
 // cannot be dialled is as one that is down, if the source has another.
 func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
-	var faults, unusable []error
+	var faults []error
+	away := maps.Clone(s.away)
 	known, byKey := s.Servers(), map[string]int{} // who reads it keeps its length, so what is appended later is not seen
 	source := machine.Source{Stored: s.config.Stored, ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(s.config.Params(at.Key))}
 	for _, server := range list {
@@ -134,8 +136,7 @@ func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.Managem
 				es := s.config.Make(server)
 				known, added = append(known, server), append(added, es)
 				if err := configured(es); errors.Is(err, transport.ErrTarget) {
-					// C-4: it is as a server that is down.
-					unusable = append(unusable, err)
+					away[i] = err
 				} else {
 					faults = append(faults, err)
 				}
@@ -145,13 +146,17 @@ func (s *Sources) add(table *authority.Table, at Place, list []bootstrap.Managem
 			source.Servers = append(source.Servers, i)
 		}
 	}
-	if len(unusable) == len(source.Servers) { // else it is a server that has failed, like others
-		faults = append(faults, unusable...)
+	// C-4: beside another one it is as a server that is down.
+	if !slices.ContainsFunc(source.Servers, func(i int) bool { return away[i] == nil }) {
+		for _, i := range source.Servers {
+			faults = append(faults, away[i])
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, machine.Source{}, err
 	}
 	maps.Copy(s.byKey, byKey)
+	s.away = away
 	s.servers.Store(&known)
 	s.placed[at] = len(s.all)
 	s.all = append(s.all, Source{at, source.Servers})

@@ -99,6 +99,7 @@ func TestSources(t *testing.T) {
 		{"", []string{"away"}, 0, transport.ErrTarget},
 		{"", []string{"away", "three"}, 2, nil},
 		{"", []string{"away", "three"}, 2, nil},
+		{"", []string{"away"}, 0, transport.ErrTarget},
 		{"s", []string{"one"}, 3, nil},
 	} {
 		if is, err := find(tt.scope, tt.uris...); is != tt.is || !errors.Is(err, tt.err) {
