@@ -15,8 +15,8 @@ type cache struct {
 	star  *collection             // of old-style names
 	globs map[pattern]*collection // that are watched, or leaving
 
-	owners map[string]*source // of structured names, by authority, if some were watched
-	rest   *source            // of the names of all authorities that have no source of their own; nil until one is watched
+	byAuthority map[string]*source // of structured names, if some were watched
+	rest        *source            // of the names of all authorities that have no source of their own; nil until one is watched
 
 	aliases aliases
 
@@ -42,7 +42,7 @@ func (m *Machine) cacheOf(t *Type, scope int) *cache {
 }
 
 func newCache(t *Type) *cache {
-	c := &cache{typ: t, globs: map[pattern]*collection{}, owners: map[string]*source{}}
+	c := &cache{typ: t, globs: map[pattern]*collection{}, byAuthority: map[string]*source{}}
 	c.star = c.newCollection(nil, star)
 	return c
 }

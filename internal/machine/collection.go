@@ -66,7 +66,7 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 		c.star.source = src
 		return c.star
 	}
-	c.own(src, w.Name)
+	c.noteSource(src, w.Name)
 	if w.Wildcard {
 		return c.globFor(src, w.Name)
 	}
@@ -76,20 +76,20 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	return src.share(c).plain
 }
 
-// own notes the source that answers for the authority of a name.
-func (c *cache) own(src *source, name string) {
+// noteSource notes the source that answers for the authority of a name.
+func (c *cache) noteSource(src *source, name string) {
 	if src.Rest != nil { // servers choose how many authorities it has
 		c.rest = src
 		return
 	}
-	if authority, _ := xdstp.AuthorityOf(name); c.owners[authority] == nil {
-		c.owners[authority] = src
+	if authority, _ := xdstp.AuthorityOf(name); c.byAuthority[authority] == nil {
+		c.byAuthority[authority] = src
 	}
 }
 
-// ownerOf is the source that answers for an authority; nil if none of its names was watched.
-func (c *cache) ownerOf(authority string) *source {
-	if src := c.owners[authority]; src != nil || c.rest == nil || !c.rest.Rest(authority) {
+// sourceOfAuthority is the source that answers for an authority; nil if none of its names was watched.
+func (c *cache) sourceOfAuthority(authority string) *source {
+	if src := c.byAuthority[authority]; src != nil || c.rest == nil || !c.rest.Rest(authority) {
 		return src
 	}
 	return c.rest
@@ -183,8 +183,8 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 	}
 }
 
-// staysAsMember says that a resource stays in its collection though nobody watches its name: the server spoke of it by its
-// own name, or does so in the response being worked on.
+// staysAsMember says that a resource stays in its collection though nobody watches its name: it exists, or the response being
+// worked on speaks of it, and by its own name.
 func (sub *subscription) staysAsMember() bool {
 	l := sub.link()
 	return !sub.isCollection() && !sub.byAlias() && (sub.exists() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
@@ -246,15 +246,14 @@ func (c *cache) giveToStar(sub *subscription) bool {
 // is by name, nor in delta if the first request listed all that there is.
 func (c *collection) needsNoMore() bool {
 	l := c.link()
-	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
-	if l.firstResponse == 0 && !c.listed {
-		return false
-	}
-	if f := c.fault(); f != nil && f.Kind == FaultData {
+	switch f := c.fault(); {
+	case f != nil && f.Kind == FaultData:
 		return false // the server has stated an error for it
-	}
-	if c.listed {
+	case c.listed:
 		return true // also when what was listed has expired since
+	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
+	case l.firstResponse == 0:
+		return false
 	}
 	for sub := range c.all() {
 		if sub.of.source == c.source && sub.listable() && !sub.unconfirmed && !sub.byAlias() {
@@ -299,9 +298,9 @@ func (c *cache) adoptCovered(glob *collection, covers pattern) {
 			if !strings.HasPrefix(sub.name, covers.before) || patternOf(sub.name) != covers { // the former is fast
 				continue
 			}
-			said := sub.stream()
+			before := sub.stream()
 			glob.adopt(sub)
-			if l := sub.link(); l != nil && l.stream != said {
+			if l := sub.link(); l != nil && l.stream != before {
 				l.takeOver(sub)
 			}
 		}

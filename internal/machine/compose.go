@@ -276,7 +276,9 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 }
 
 // sizeOfVersion is what an initial version takes, or some bytes more.
-func (sub *subscription) sizeOfVersion() int { return wire.SizeInitialVersion(sub.name, sub.version) }
+func (sub *subscription) sizeOfVersion() int {
+	return wire.SizeInitialVersion(sub.versionName(), sub.version)
+}
 
 // postpone leaves names for the next message, though the set of those that the server knows of has them.
 func (l *link) postpone(subs []*subscription) {

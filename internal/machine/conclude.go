@@ -44,23 +44,27 @@ func (resp *response) membersGone(end statement) (all []statement) {
 	return all
 }
 
-// absences is what a full state states by leaving names out. A name that was never received may have been
-// subscribed to too late for it, so nothing follows, except at a file.
+// absences is what a full state states by leaving names out.
 func (r *reader) absences() (all []statement) {
 	if !r.tellsAll() || len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() { // it lacks none
 		return nil
 	}
 	// SOTW-9: what has another active server stays.
 	// SOTW-10: what is invalid or has an error is there.
-	for _, sub := range r.link.ownedWhere(func(sub *subscription) bool {
-		return sub.seen != r.serial && !sub.isCollection() && r.leftOut(sub) != statesNothing
-	}) {
-		all = append(all, statement{sub: sub, kind: r.leftOut(sub)})
+	for sub := range r.link.owned() {
+		if sub.seen == r.serial || sub.isCollection() {
+			continue
+		}
+		if kind := r.leftOut(sub); kind != statesNothing {
+			all = append(all, statement{sub: sub, kind: kind})
+		}
 	}
+	slices.SortFunc(all, func(a, b statement) int { return byName(a.sub, b.sub) })
 	return all
 }
 
-// leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
+// leftOut is what follows for a subscription that a full state leaves out. A name that was never received may have been
+// subscribed to too late for it, so mostly nothing does. Others conclude from such a state too: the
 // version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.timedOut]), and
 // names that are watched beside a wildcard later ([Machine.sent]).
 func (resp *response) leftOut(sub *subscription) statementKind {
@@ -73,12 +77,12 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 		return statesUnconfirmed
 	case resp.endsByAbsence(sub):
 		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
-		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
+		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.HoldsAll {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
 		}
 	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
-	case waits && (l.stream.FullState || l.form == wildLegacy):
+	case waits && (l.stream.HoldsAll || l.form == wildLegacy):
 		return statesAbsent
 	case sub.status == StatusDoesNotExist && sub.foreign() && sub.wasSent(): // this server does not have it either
 		return statesAbsent
@@ -87,13 +91,13 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 }
 
 // endsByAbsence says whether a full state that lacks a resource ends it: a request for it, or for its collection, had
-// left when the server sent the response.
+// left before the response came. When the server sent that cannot be told.
 func (resp *response) endsByAbsence(sub *subscription) bool {
 	l := resp.link
 	switch {
 	case !sub.exists(): // what never came is not deleted
 		return false
-	case sub.wasSent(), l.stream.FullState:
+	case sub.wasSent(), l.stream.HoldsAll:
 		return true
 	case sub.foreign() && l.named(sub): // the response may be older than the request: leftOut only has it confirmed then
 		return true
@@ -107,7 +111,7 @@ func (resp *response) endsByAbsence(sub *subscription) bool {
 
 // findCompleted lists the collections of which a response holds the first state: those that were requested from the
 // server and have none yet, of the globs only those that it speaks of, or of a member, unless it speaks of
-// everything or of nothing at all.
+// everything or of nothing at all. Whatever is wrong with the response, it is the first state.
 func (resp *response) findCompleted() {
 	l := resp.link
 	cs := resp.collections

@@ -23,10 +23,10 @@ type Config struct {
 type Server struct {
 	Delta   bool
 	PerType bool // one stream a type
-	// FullState says that responses of every type hold everything that there is, whatever
+	// HoldsAll says that responses of every type hold everything that there is, whatever
 	// was subscribed to, as with a file. A response of errors alone says nothing of other resources, and one of
 	// its errors may be for the wildcard.
-	FullState bool
+	HoldsAll bool
 	// Polled says that requests are polls, each of which is answered for itself: a stream ends
 	// with one that found no answer.
 	Polled bool

@@ -138,7 +138,7 @@ func (sub *subscription) dump() Resource {
 		r.Refused, r.RefusedLocator = it.raw, it.locator
 	}
 	if r.Fault == nil {
-		r.Fault = sub.of.source.joined(sub.link().trouble())
+		r.Fault = sub.of.source.withHigher(sub.link().trouble())
 	}
 	return r
 }

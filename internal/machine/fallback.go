@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// firstReachable is the index of the first server, from i on, that is not known to be unreachable; the last one
-// if all are. The log says which servers the source leaves for it.
-func (m *Machine) firstReachable(src *source, i int) int {
+// passUnreachable is the index of the first server, from i on, that is not known to be unreachable; the last one
+// if all are. It logs which servers the source leaves for it.
+func (m *Machine) passUnreachable(src *source, i int) int {
 	for ; i+1 < len(src.streams) && src.streams[i].unreachable(); i++ {
 		if i >= src.active {
 			m.logServer(src.streams[i], warning, "the server cannot be reached; the next one is asked")
@@ -19,9 +19,9 @@ func (m *Machine) firstReachable(src *source, i int) int {
 // chooseServer chooses the server for the first watch after a time without any.
 func (m *Machine) chooseServer(now time.Time, src *source) {
 	for _, sh := range src.shares {
-		sh.timer = 0 // LKG-9: the second is that of the first watch
+		sh.timer = 0 // LKG-9: the time until the store is asked begins with the first watch
 	}
-	to := m.firstReachable(src, 0)
+	to := m.passUnreachable(src, 0)
 	if to == src.active {
 		return
 	}
@@ -55,14 +55,14 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 	if src.active+1 == len(src.streams) || !src.ReachabilityOnly && !src.lacks() {
 		return false
 	}
-	m.activate(now, src, m.firstReachable(src, src.active))
+	m.activate(now, src, m.passUnreachable(src, src.active))
 	return src.stream().unreachable()
 }
 
 // revert makes a server that spoke the active one of all sources at which it stands by (gRFC A71).
 func (m *Machine) revert(now time.Time, s *stream) {
 	for _, src := range s.sources {
-		// FALLBACK-5: the first response of a server before the active one, of whatever type.
+		// FALLBACK-5: the first response of a server before the active one, of any type that was requested from it.
 		if src.standsBy(s) {
 			if src.watches > 0 {
 				m.logServer(s, information, "the server answers again and is used")
@@ -123,7 +123,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 		}
 		l := sub.link()
 		sub.forgetStream() // DNE-5: at this server it has a full period
-		sub.seen = 0       // only now: a response in work looks at it
+		sub.seen = 0       // and not with the stream: a response that outlives its stream compares it
 		sub.subscribed = l != nil && l.named(sub)
 		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)

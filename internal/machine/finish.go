@@ -140,7 +140,7 @@ func (m *Machine) afterFirst(now time.Time, resp *response) {
 	waits := func(sub *subscription) bool {
 		return sub.wanted() && (sub.unconfirmed || beside && !sub.isCollection())
 	}
-	for _, sub := range l.ownedWhere(func(sub *subscription) bool { return sub.seen != resp.serial && (waits(sub) || l.resumes(sub)) }) {
+	for _, sub := range l.ownedWhere(func(sub *subscription) bool { return sub.seen != resp.serial && (waits(sub) || l.endedByResume(sub)) }) {
 		if waits(sub) {
 			m.await(now, sub)
 		} else {
@@ -149,8 +149,8 @@ func (m *Machine) afterFirst(now time.Time, resp *response) {
 	}
 }
 
-// resumes says that what is wrong with a value is over by a first response that leaves it out.
-func (l *link) resumes(sub *subscription) bool {
+// endedByResume says that what is wrong with a value is over by a first response that leaves it out.
+func (l *link) endedByResume(sub *subscription) bool {
 	// P-4: only a resume confirms what it leaves out.
 	return l.stream.Delta && sub.fault() != nil && sub.listable() && !sub.unconfirmed
 }

@@ -71,11 +71,11 @@ func TestAuthoritiesOfDefaultSource(t *testing.T) {
 		r.step(Stop{watch(fmt.Sprintf("a%d", i), rest)})
 	}
 	c := r.m.cacheOf(r.typ, 0)
-	if len(c.owners) != 1 {
-		t.Errorf("knows of %d authorities, want 1", len(c.owners))
+	if len(c.byAuthority) != 1 {
+		t.Errorf("knows of %d authorities, want 1", len(c.byAuthority))
 	}
 	for authority, want := range map[string]int{"a": 0, "b": rest} {
-		if got := c.ownerOf(authority); got == nil || got.index != want {
+		if got := c.sourceOfAuthority(authority); got == nil || got.index != want {
 			t.Errorf("owner of %s: %+v, want the source %d", authority, got, want)
 		}
 	}

@@ -47,7 +47,7 @@ type onStream struct {
 	owed          []answer
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
-	unconfirmed   []*subscription // members that the server has to speak of
+	unconfirmed   []*subscription // that the server has to speak of; see [link.decidedFor]
 	sweepTimer    timer           // when it rings, those go that were in the list when it was set: the server has a full period for each
 	due           int             // how many these are, the first of the list
 }
@@ -205,6 +205,7 @@ func (l *link) keepFor() time.Duration {
 // keepsForGood says whether what a server deletes is held for good.
 func (l *link) keepsForGood() bool { return l.keepFor() < 0 }
 
+// without takes a value out of a list, which is changed.
 func without[T comparable](ws []T, w T) []T {
 	if i := slices.Index(ws, w); i >= 0 {
 		return slices.Delete(ws, i, i+1)
@@ -213,7 +214,7 @@ func without[T comparable](ws []T, w T) []T {
 }
 
 // named says whether the last request, or in delta the requests of this stream, named a subscription, or asked for the
-// wildcard in any form.
+// wildcard in any form. Names beside a legacy wildcard count as named in state of the world too, where no request has them.
 func (l *link) named(sub *subscription) bool {
 	if sub.isStar() {
 		return l.form != wildNone

@@ -286,7 +286,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	// ERR-9: of the wildcard only a file states errors; xRFC TP3 knows none.
-	if l.stream.FullState && string(re.Name) == star && l.form != wildNone {
+	if l.stream.HoldsAll && string(re.Name) == star && l.form != wildNone {
 		sub = &l.cache.star.subscription
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {

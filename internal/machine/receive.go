@@ -21,7 +21,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		r.TypeURL = s.untyped(r)
 	}
 	l := s.link(r.TypeURL)
-	if l != nil && l.requested {
+	if l != nil && l.requested { // FALLBACK-5: a response of another type says nothing
 		m.revert(now, s)
 	}
 	n := m.tellOf(s.ref, NoticeResponse, r.TypeURL)

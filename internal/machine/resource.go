@@ -73,7 +73,7 @@ func (m *Machine) markComplete(now time.Time, c *collection, version string) {
 }
 
 // noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
-// fault again is told to nobody.
+// fault again is told only to watches that were told of trouble with the server since.
 func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {
 	if drop && sub.usable() {
 		m.dropState(sub)
@@ -99,8 +99,10 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	m.report(sub, to, all)
 }
 
-// dropState lets go of a value, or of a collection's first state; its members have statements of their own.
+// dropState lets go of a value, or of a collection's first state, and has the store forget it; a collection's members have
+// statements of their own.
 func (m *Machine) dropState(sub *subscription) {
+	// LKG-5: what is gone, whether the server said so, lacks it, or gave a value that takes it along.
 	m.unstore(sub)
 	switch {
 	case sub.isCollection():
@@ -115,8 +117,8 @@ func (m *Machine) dropState(sub *subscription) {
 	}
 }
 
-// remove takes the server's word that there is no such resource. Known absence is told
-// once.
+// remove notes that there is no such resource, by the server's word or its silence, unless what servers delete is kept. Known
+// absence is told once.
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {

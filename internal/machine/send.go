@@ -16,9 +16,6 @@ func (m *Machine) owe(now time.Time, resp *response) {
 		// ACK-4: a NACK has a code that is not OK.
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
-	for _, q := range l.stream.quirks {
-		q.answering(m, now, resp)
-	}
 	switch {
 	case !l.stream.Delta:
 		l.owed = append(l.owed[:0], a)
@@ -27,6 +24,9 @@ func (m *Machine) owe(now time.Time, resp *response) {
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
+	}
+	for _, q := range l.stream.quirks {
+		q.answering(m, now, resp)
 	}
 }
 
@@ -54,7 +54,7 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 		case outdated: // what is under way comes first
 			again = sooner(again, at)
 		}
-		what := l.owes()
+		what := l.debt()
 		if what == (debt{}) {
 			continue
 		}
@@ -91,10 +91,10 @@ func byTurn(a, b turn) int {
 	return a.doubts - b.doubts
 }
 
-// owes is what may be said, in time.
-func (l *link) owes() debt { return debt{answer: len(l.owed) > 0, interest: l.changing()} }
+// debt is what the client owes the server; [link.notBefore] says when it may be sent.
+func (l *link) debt() debt { return debt{answer: len(l.owed) > 0, interest: l.changing()} }
 
-// changing says whether the server knows less than what is wanted. While a stream lingers
+// changing says whether the server knows something else than what is wanted. While a stream lingers
 // nothing is said: either it ends, or all stays as it was.
 func (l *link) changing() bool {
 	// STREAM-6: nothing is said while the stream lingers.

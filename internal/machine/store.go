@@ -92,7 +92,7 @@ func (m *Machine) store(sub *subscription, expires int64) {
 	m.keepStored(sub, k)
 }
 
-// unstore has the store forget what a server says is gone.
+// unstore has the store forget what is not held any more.
 func (m *Machine) unstore(sub *subscription) {
 	// LKG-5: explicit absence removes.
 	if sub.storable() {
@@ -126,7 +126,7 @@ func (sub *subscription) alsoOf() *source {
 	case sub.of.source != star.source && star.cache.starCovers(sub):
 		return star.source
 	case sub.of == star:
-		if owner := c.ownerOf(sub.authority()); owner != star.source {
+		if owner := c.sourceOfAuthority(sub.authority()); owner != star.source {
 			return owner
 		}
 	}

@@ -102,7 +102,7 @@ func (s *stream) heldBytes() (sum int64) {
 }
 
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
-func (s *stream) stateless() bool { return s.Polled || s.FullState }
+func (s *stream) stateless() bool { return s.Polled || s.HoldsAll }
 
 // A server that does not read cannot be answered. Delta owes an answer to each response, so reading
 // has a bound: one server sends much before it reads at all, another reads slowly, and a third

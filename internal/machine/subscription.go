@@ -34,14 +34,14 @@ func (s Status) String() string {
 // is rare stands in [extra].
 type subscription struct {
 	name   string
-	of     *collection
-	joined []*Watch // watches of the name, of a collection those of the whole; see [subscription.watches]
+	of     *collection // that it is in; of a collection that itself
+	joined []*Watch    // watches of the name, of a collection those of the whole; see [subscription.watches]
 
 	raw     []byte // the accepted payload; nil if none is held
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
-	seen    serial // of the last response of the active server that spoke of it, by this name, on any stream; 0 for none
+	seen    serial // of the last response of the active server that spoke of it by this name, on any stream, or see [Machine.sent]; 0 for none
 	at      uint32 // its place in the roster that lists it, if one does
 
 	gen  uint16 // grows with each change of raw; it may come round
@@ -123,7 +123,7 @@ func (sub *subscription) authority() string {
 	return authority
 }
 
-// watches are those that are not over, as they began. The list may be kept: it is not changed.
+// watches are those that are not over, in the order in which they began. The list may be kept: it is not changed.
 func (sub *subscription) watches() []*Watch {
 	if sub.rare().over > 0 {
 		sub.joined = leaveOut(sub.joined, func(w *Watch) bool { return w.sub == nil })
@@ -204,15 +204,15 @@ func structured(name string) bool { return xdstp.IsXDSTP(name) }
 
 var xdstpScheme = []byte("xdstp:")
 
-// fromStore is set in subscription.from once the store was asked, until a server speaks of the subscription. With a
-// server's number beside it the store had a value, which this server gave before the program was started; alone it says
-// that the store has nothing.
+// fromStore is set in subscription.from once the store has answered, until a server says what is known: gives or confirms a
+// value, or says that there is none. What is wrong with a stale value does not end it. With a server's number beside it
+// the store had a value, which this server gave before the program was started; alone it says that the store has nothing.
 const fromStore = 1 << 15
 
 // stale says that the value, or the first state of a collection, is from the store.
 func (sub *subscription) stale() bool { return sub.from > fromStore }
 
-// loaded says that the store was asked, and no server has spoken since.
+// loaded says that what is known is the store's answer.
 func (sub *subscription) loaded() bool { return sub.from&fromStore != 0 }
 
 // storable says whether the store has to do with a subscription.

@@ -19,7 +19,7 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	}
 	if waits {
 		l.due = len(l.unconfirmed)
-		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.patience())
+		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.silencePeriod())
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
-// collection's are all. From then on the newest notice to the watches is not one of trouble with the server, unless
+// noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. Those
+// of a collection itself are among the latter. From then on the newest notice to the watches is not one of trouble with the server, unless
 // [Machine.tellFault] says so.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
 	for _, w := range to {
@@ -72,7 +72,7 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 		n = m.noticeTo(sub, NoticeFailed, to, all)
 		n.Fault = sub.fault()
 	default:
-		return // nothing is
+		return // nothing is known
 	}
 	if sub.metSilence() {
 		n.Instead = sub.link().instead
@@ -95,7 +95,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	}
 	n := m.noticeTo(sub, kind, to, nil)
 	// It is the active server's, whoever said what is held.
-	n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
+	n.Server, n.Fault = sub.stream().server, sub.of.source.withHigher(f)
 	for _, w := range to {
 		w.troubled = true
 	}
@@ -262,9 +262,9 @@ func (l *link) toldTrouble() *Fault {
 	return f
 }
 
-// joined is trouble with the active server, with that of the servers of higher priority: the
+// withHigher is trouble with the active server, with that of the servers of higher priority: the
 // program hears of all (U-7). It is made once, though many hear of it.
-func (src *source) joined(f *Fault) *Fault {
+func (src *source) withHigher(f *Fault) *Fault {
 	if f == nil || f != src.stream().fault && !slices.Contains(src.stream().notified, f) {
 		return f
 	}

@@ -17,7 +17,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 		return
 	}
 	if sub.isCollection() {
-		m.setAlarm(now, l.stream, sub, l.stream.patience()) // WILD-5: it is complete by silence also where there are no timers
+		m.setAlarm(now, l.stream, sub, l.stream.silencePeriod()) // WILD-5: it is complete by silence also where there are no timers
 		return
 	}
 	m.startTimer(now, l.stream, sub)
@@ -56,8 +56,8 @@ func (l *link) spokeOf(sub *subscription) bool {
 // it was told of a collection.
 const silence = 15 * time.Second
 
-// patience is how long a server may say nothing of what a collection has.
-func (s *stream) patience() time.Duration { return cmp.Or(max(s.timeout, 0), silence) }
+// silencePeriod is how long a server may say nothing of what a collection has.
+func (s *stream) silencePeriod() time.Duration { return cmp.Or(max(s.timeout, 0), silence) }
 
 // startTimer starts the timer of who waits for an answer of the server, if there are timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
@@ -113,7 +113,7 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// fetch is a watch that is told so if it has no answer in time
+// fetch is a watch that is told when it has no answer within its FetchTimeout
 // (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
 // whatever becomes of the stream.
 type fetch Watch

@@ -3,16 +3,16 @@ package machine
 import "slices"
 
 // In delta the first request of a stream lists the versions of what is held, so that the server's silence
-// confirms it. What it does not list is unconfirmed until the server speaks of it (see), and goes if the
-// server does not: under a watched name by its timer (await), members of collections together (sweep).
+// confirms it. What it does not list is unconfirmed until the server speaks of it ([subscription.see]), and goes if
+// the server does not: under a watched name by its timer ([Machine.await]), members of collections together ([sweep]).
 //
 // Three are neither listed nor unconfirmed:
 //   - another server's value that is watched by its name alone;
 //   - what is kept though the server deleted it;
-//   - an alias's value where the name in the list is taken (appendVersions).
+//   - an alias's value where the name in the list is taken ([link.appendVersions]).
 //
-// Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
-// unconfirmed that another server said and a full state lacks (unconfirmForeign).
+// Members from the store are unconfirmed after the first state ([link.unconfirmStale]). In state of the world those are
+// unconfirmed that another server said and a full state lacks ([Machine.unconfirmForeign]).
 
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
 // told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is

@@ -79,7 +79,7 @@ func Mutations() []Mutation {
 		{"WILD-5", "subscription.ring", never, "what is silent about a wildcard has nothing, whatever is held", "wild-silent-over-names"},
 		{"WILD-6", "link.setForm", never, "what only the wildcard held stays", "wild-explicit"},
 		{"WILD-6", "link.composeDelta", never, "nobody unsubscribes a wildcard", "wild-explicit-delta"},
-		{"ALIAS-1", "", never, "a resource is found by its own name alone", "alias-watch"},
+		{"ALIAS-1", "reader.findAliases", never, "a resource is found by its own name alone", "alias-watch"},
 		{"DELTA-3", "link.appendVersions", never.Of(1), "versions travel to another server", "fallback-delta"},
 		{"DYN-1", "link.params", places.Put("nil"), "names are requested without their parameters", "params-sotw"},
 		{"DYN-1", "link.explicitly", never.Of(1), "everything is asked for by the legacy form", "params-wildcard"},
