@@ -73,7 +73,7 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0)
 	switch {
 	// A timer decides of another server's value, or where there are none the second state that lacks it.
-	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.timeout > 0 || !sub.unconfirmed):
+	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.hasTimers() || !sub.unconfirmed):
 		return statesUnconfirmed
 	case resp.endsByAbsence(sub):
 		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.

@@ -57,6 +57,9 @@ type Server struct {
 	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [exhausted]
 }
 
+// hasTimers says whether the server's silence about a name tells that there is no such resource.
+func (s *Server) hasTimers() bool { return s.timeout > 0 }
+
 // AddServer adds a server and returns its index.
 func (m *Machine) AddServer(s Server) int {
 	s.config = &m.config

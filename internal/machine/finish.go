@@ -64,7 +64,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 // unconfirmForeign has the server confirm a value of another one that this full state leaves out.
 func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 	switch {
-	case l.stream.timeout > 0:
+	case l.stream.hasTimers():
 		if sub.unconfirmed {
 			return
 		}

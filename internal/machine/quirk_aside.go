@@ -28,7 +28,7 @@ func (q *aside) forget() {
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
-	if q.stream.timeout <= 0 {
+	if !q.stream.hasTimers() {
 		return // silence is no answer
 	}
 	for _, sub := range fresh {

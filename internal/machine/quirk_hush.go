@@ -100,7 +100,7 @@ func (q *hushes) received(m *Machine, now time.Time, l *link) {
 
 // hush is how long a name may stay unknown: not so long that the does-not-exist timer decides.
 func (s *stream) hush() time.Duration {
-	if s.timeout > 0 {
+	if s.hasTimers() {
 		return min(hush, (s.timeout+1)/2)
 	}
 	return hush
@@ -149,7 +149,7 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 	s := u.link.stream
 	wait := s.restarts.until.Sub(now)
-	if s.timeout > 0 {
+	if s.hasTimers() {
 		wait -= max(0, s.restarts.wait-s.timeout/2)
 	}
 	if wait > 0 { // a program may add names, or drop names and want them again, for ever

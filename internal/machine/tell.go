@@ -236,7 +236,7 @@ func (sub *subscription) staysAbsent() bool {
 	case sub.reason == ReasonTTL:
 		return true
 	default: // a watch that waits for ever is told nothing by silence, though a timer may run for others
-		return sub.stream().timeout <= 0 || slices.ContainsFunc(sub.watches(), func(w *Watch) bool { return w.Patient })
+		return !sub.stream().hasTimers() || slices.ContainsFunc(sub.watches(), func(w *Watch) bool { return w.Patient })
 	}
 }
 

@@ -62,8 +62,8 @@ func (s *stream) silencePeriod() time.Duration { return cmp.Or(max(s.timeout, 0)
 // startTimer starts the timer of who waits for an answer of the server, if there are timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	// DNE-1: one timer for each resource, if there are any.
-	if period := s.timeout; period > 0 {
-		m.setAlarm(now, s, w, period)
+	if s.hasTimers() {
+		m.setAlarm(now, s, w, s.timeout)
 	}
 }
 
@@ -73,7 +73,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.markComplete(now, sub.of, l.version)
-	case l.stream.timeout <= 0: // of a collection, which was waited for because of the case before
+	case !l.stream.hasTimers(): // of a collection, which was waited for because of the case before
 	default:
 		m.timedOut(now, sub)
 	}
