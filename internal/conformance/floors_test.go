@@ -23,7 +23,7 @@ func TestFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	floors := floorsOf(string(text))
+	floors := floorsOf(sectionOf(string(text), "The machine"))
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for file := range floors {
@@ -50,6 +50,13 @@ func TestFloors(t *testing.T) {
 	if want := []string{"source.go uses streamFor", "stream_life.go uses newQuirks"}; !slices.Equal(slices.Compact(up), want) {
 		t.Errorf("upwards: %q, want %q", up, want)
 	}
+}
+
+// sectionOf is the text below a heading, to the next.
+func sectionOf(text, title string) string {
+	_, text, _ = strings.Cut(text, "\n## "+title+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }
 
 // floorsOf reads the floors of the files from the map, from 1 at the top.
