@@ -116,7 +116,9 @@ func (p *clusterPart) faultsOf() *faults    { return &p.rare().faults }
 func (p *clusterPart) ownFaults() *faults   { return &p.own().faults }
 func (p *clusterPart) has() bool            { return p.cur.Message != nil }
 func (p *clusterPart) deletedAt() time.Time { return p.rare().deleted }
-func (p *clusterPart) published(*core) bool { return p.inTree }
+
+// published leaves out what was only held so far, and had no answer: a snapshot has not had the cluster yet.
+func (p *clusterPart) published(*core) bool { return p.inTree && p.cur.status != StatusWaiting }
 func (p *clusterPart) keeps(c *core) bool {
 	return p.inTree && p.cur.status == StatusOK && p != c.rootCluster
 }
