@@ -120,12 +120,22 @@ func (c *core) named(names []string) func(i int) *clusterPart {
 // waits says whether a cluster has no answer yet.
 func (c *core) waits(p *clusterPart) bool {
 	switch {
-	case c.clusters[p.name] != p || p.cur.Message != nil:
+	case c.clusters[p.name] != p:
 		return false
+	case p.cur.Message != nil:
+		return c.lost(p)
 	case p.warm != nil:
 		return !c.readyItself(p.warm)
 	}
 	return !c.failed(p)
+}
+
+// lost says whether the server removed something that a cluster needs before a snapshot had the cluster, and
+// that is not believed yet.
+func (c *core) lost(p *clusterPart) bool {
+	m := p.rare()
+	return p.eds != nil && p.eds.state == stateDoubt || m.list != nil && m.list.state == stateDoubt ||
+		slices.ContainsFunc(m.needs, func(n need) bool { return n.Need != Optional && n.part.state == stateDoubt })
 }
 
 // awaits are the clusters below one that has an answer which are waited for.
