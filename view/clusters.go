@@ -95,13 +95,21 @@ func (p *clusterPart) blocks() bool {
 	return (p.base|p.cand)&static != 0 || p.reached&reachBlock != 0
 }
 
-// comesAwaited is called when a snapshot may have come to wait for a cluster. That it does not exist was said to who
-// merely held it: it may come with what names it.
+// comesAwaited is called when a snapshot may have come to wait for a cluster. That it, or its assignment, does not exist
+// was said to who merely held it: it may come with what names it.
 func (c *core) comesAwaited(p *clusterPart, was bool) {
-	if !was && p.blocks() && p.state == stateAbsent && !c.hurry() && c.config.grace >= 0 {
-		c.doubt(p)
-		c.touch(p)
+	if was || !p.blocks() || c.hurry() || c.config.grace < 0 {
+		return
 	}
+	switch {
+	case p.state == stateAbsent:
+		c.doubt(p)
+	case p.eds != nil && p.eds.state == stateAbsent:
+		c.doubt(p.eds)
+	default:
+		return
+	}
+	c.touch(p)
 }
 
 // touch has the entry of a cluster made anew in this step.
