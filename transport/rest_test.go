@@ -165,6 +165,22 @@ func TestRESTSameBody(t *testing.T) {
 	})
 }
 
+// With a time to live each body is handed over, since it begins that time anew.
+func TestRESTSameBodyWithTTL(t *testing.T) {
+	inRESTBubble(t, func(r *restRig) {
+		r.srv.Answer(answerBody("application/json", `{"version_info":"1","resources":[{
+			"@type":"type.googleapis.com/envoy.service.discovery.v3.Resource","name":"a","ttl":"90s",
+			"resource":{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"a"}}]}`))
+		r.ask("", "a")
+		r.poll("a @")
+		for range 3 {
+			r.frame("1: a")
+			r.ask("1", "a")
+			r.poll("a @1")
+		}
+	})
+}
+
 // A change of interest is polled at once, an answer is not.
 func TestRESTChangeOfInterest(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
