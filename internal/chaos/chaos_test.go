@@ -284,14 +284,15 @@ func TestModelAllowsAbsence(t *testing.T) {
 
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
-	w := newWorld(t, 0, variant{spares: 2})
-	for i, s := range w.sites {
-		s.turn, s.passed, s.silent = &turn{}, true, i != 1
+	w := newWorld(t, 0, variant{spares: 3})
+	w.reach(3)
+	for i, s := range w.sites[:3] {
+		s.turn, s.silent = &turn{}, i != 1
 	}
 	w.sites[1].end()
-	for i, want := range []bool{true, false, false} {
-		if s := w.sites[i]; s.passed != want || s.silent != want {
-			t.Errorf("server %d, passed: %v, silent: %v", i, s.passed, s.silent)
+	for i, want := range map[int]bool{0: true, 2: false} {
+		if s := w.sites[i]; s.precedes(ofPlain) != want || s.silent != want {
+			t.Errorf("server %d, before the active one: %v, silent: %v", i, s.precedes(ofPlain), s.silent)
 		}
 	}
 }

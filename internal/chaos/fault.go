@@ -159,15 +159,14 @@ func (s *site) resume() {
 // end ends the fault at a server that is mended.
 func (s *site) end() {
 	s.log.Printf("fault %s has ended at server %d", s.turn.name, s.index)
-	s.turn, s.passed = nil, false
+	s.turn, s.reached = nil, true
 	s.leaves(s.sites[s.index+1:])
 }
 
-// leaves notes that the program may not use these servers any more, nor stand by at those that are silent: when it
-// comes to them again, it waits there.
+// leaves notes that the program may not stand by any more at those of the servers that are silent: when it comes to
+// them again, it waits there.
 func (w *world) leaves(sites []*site) {
 	for _, s := range sites {
-		s.passed = false
 		if s.silent {
 			s.silent, s.turn.out = false, false
 		}
@@ -271,6 +270,9 @@ func storm(s *site) {
 func idle(s *site) {
 	s.program.stopAll()
 	time.Sleep(3 * linger)
+	for _, other := range s.sites {
+		other.reached = true // as far as it knows
+	}
 	s.leaves(s.sites)
 	cut(s)
 }
@@ -368,10 +370,10 @@ func tokenBroken(spoil func(p *pki, file string)) []action {
 	})
 }
 
-// hushed has a server that is out of reach be reached again if the program was seen to use one after
-// it, and read what it is asked, and say nothing.
+// hushed has a server that is out of reach be reached again if the program uses one after it, for some names, and read
+// what it is asked, and say nothing.
 func hushed(s *site) {
-	if s.passed {
+	if s.precedes(ofPlain) || s.precedes(ofAuthority) {
 		s.silent = true
 		s.order("Be", Mood{Hush: true})
 		must(s.t, s.proxy.Refuse(false))

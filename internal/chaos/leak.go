@@ -19,7 +19,7 @@ type use struct{ streams, goroutines, files int }
 // use leaves out what the harness has itself.
 func (w *world) use() (u use) {
 	for _, name := range openFiles() {
-		if !strings.HasPrefix(name, w.storeDir()) {
+		if !strings.HasPrefix(name, w.storeDir) {
 			u.files++
 		}
 	}

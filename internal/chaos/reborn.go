@@ -5,23 +5,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/xdswatch/xdswatch/store"
 )
 
-// storeDir has a directory for the store of each of the program's processes.
-func (w *world) storeDir() string { return filepath.Join(w.files.dir, "store") }
-
 // nextStore is the store of the program's next process: what there is now of the last one's files, as a process
 // that is killed leaves them, and how they are damaged.
 func (w *world) nextStore(d damage) *store.Directory {
-	dir := func(n int) string { return filepath.Join(w.storeDir(), strconv.Itoa(n)) }
-	last, next := dir(w.stores), dir(w.stores+1)
-	w.stores++
-	must(w.t, os.MkdirAll(next, 0o700))
-	files, _ := filepath.Glob(filepath.Join(last, "*")) // the pattern is good
+	files, _ := filepath.Glob(filepath.Join(w.storeDir, "*")) // the pattern is good
+	next := w.t.TempDir()
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
@@ -30,6 +23,7 @@ func (w *world) nextStore(d damage) *store.Directory {
 		must(w.t, err)
 		must(w.t, os.WriteFile(filepath.Join(next, filepath.Base(file)), d.of(w.rng, b), 0o600))
 	}
+	w.storeDir = next
 	return store.Dir(next, store.Options{})
 }
 

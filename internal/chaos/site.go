@@ -32,8 +32,7 @@ type site struct {
 	names  *nameserver.Server // nil unless viaDNS
 
 	turn    *turn // the fault that lasts; nil if none does
-	reached bool  // it could be when the world last rested
-	passed  bool  // the program was seen to use a server after this one, for some names
+	reached bool  // it could be when the world last rested, or can be again
 	silent  bool  // hushed, and the program stands by there
 	deaf    bool  // the server may not know of the end of connections or streams
 	away    bool  // it cannot take orders; what changes it hears when it is back

@@ -24,7 +24,7 @@ type world struct {
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
 	program  *program
-	stores   int // of the program so far
+	storeDir string // of the store of the program's process; empty before the first
 
 	said     []*fact      // by revision: whose it is
 	recalled bool         // a store has all that the first server had said, for when none can be reached
@@ -43,7 +43,7 @@ const reported = 256 << 10 // bytes
 func newWorld(t testing.TB, seed uint64, v variant) *world {
 	journal, err := os.Create(filepath.Join(t.TempDir(), "journal"))
 	must(t, err)
-	w := &world{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), log: log.New(journal, "", log.Lmicroseconds)}
+	w := &world{variant: v, t: t, rng: rand.New(rand.NewPCG(seed, 0)), storeDir: t.TempDir(), log: log.New(journal, "", log.Lmicroseconds)}
 	t.Cleanup(func() {
 		journal.Close()
 		if t.Failed() {
@@ -158,9 +158,6 @@ func (w *world) rest() {
 	broken := w.broken()
 	w.log.Printf("rest: %d servers are broken", len(broken))
 	w.settle()
-	for _, s := range broken {
-		s.passed = s.precedes(ofPlain) || s.precedes(ofAuthority)
-	}
 	if len(broken) == len(w.sites) {
 		return
 	}
