@@ -28,7 +28,7 @@ func (s *sub) expect(name string) holding {
 		f = from.facts[name]
 	}
 	switch {
-	case from == nil, stale && f == nil:
+	case from == nil:
 		return holding{kind: client.EventFailed}
 	case name == s.all:
 		return holding{kind: client.EventUpdated}
