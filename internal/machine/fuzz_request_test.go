@@ -161,7 +161,7 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 		clear(sub.known)
 		if sub.due = w.server.HoldsAll || w.server.Polled || r.Version() != s.server.version(len(st)); !sub.due {
 			for _, name := range w.all {
-				sub.known[name] = st.tells(sub, name).revision
+				sub.known[name] = st.tells(name).revision
 			}
 		}
 	}

@@ -163,22 +163,17 @@ func (w *world) respond(s *simStream) {
 	}
 }
 
-// tells is what a server has to say of a name, or of a glob, which is there if it has members. Of an error hears only who
-// subscribed to the name itself.
-func (st simStore) tells(sub *simType, name string) *simResource {
-	r := st.has(name)
-	switch {
-	case slices.ContainsFunc(structuredNames, func(member string) bool { return encloses(name, member) && st.has(member).value != "" }):
+// tells is what a server has to say of a name, or of a glob, which is there if it has members.
+func (st simStore) tells(name string) *simResource {
+	if slices.ContainsFunc(structuredNames, func(member string) bool { return encloses(name, member) && st.has(member).value != "" }) {
 		return &simResource{revision: 1, value: name}
-	case r.code != 0 && !sub.subscribed[name]:
-		return &simResource{}
 	}
-	return r
+	return st.has(name)
 }
 
 // news says whether the client does not know what there is to say of a name.
 func (w *world) news(s *simStream, sub *simType, name string) bool {
-	r := s.server.stores[sub.typ.URL].tells(sub, name)
+	r := s.server.stores[sub.typ.URL].tells(name)
 	revision, known := sub.known[name]
 	told := !r.gone() || known && (w.server.Delta || w.full(sub.typ))
 	return w.subscribes(sub, name) && revision != r.revision && told
@@ -195,7 +190,7 @@ func (w *world) answer(s *simStream, sub *simType) {
 	var has []*simResource
 	var words []string // of scripts
 	for _, name := range w.all {
-		res, news := st.tells(sub, name), w.news(s, sub, name)
+		res, news := st.tells(name), w.news(s, sub, name)
 		switch {
 		case !w.subscribes(sub, name) && (!isGood(res.value) || structured(name) || !w.one(16)):
 			continue // sometimes it says what nobody asked for

@@ -89,7 +89,7 @@ func (w *world) checkTold(sw *simWatch, was, n told) {
 		drops := w.server.FailOnDataErrors && (n.Fault.Kind == FaultRejected || n.Fault.Kind == FaultData)
 		possible(!was.held() || drops, "ERR-3: trouble takes a value away")
 	case NoticeAmbient:
-		possible(was.held() || n.Name == sw.Name || !sw.synced(), "ambient trouble of nothing")
+		possible(was.held() || n.Name == sw.Name, "ambient trouble of nothing")
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 		possible(w.mortal, "TTL-1: nothing has a time to live")
 	case n.Reason != ReasonTimeout:
 		// It was given to the wildcard, whose full state lacks it.
-		given := structured(n.Name) && !w.server.Delta && (sw.Name == star || w.beside(sw.Type))
+		given := structured(n.Name) && w.beside(sw.Type)
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		kept := was.ambient != nil                            // for a while, which may end when another server is active
 		lacked := !was.held() || st.lacked(n.Name, st.gave(n.Name, was.value()))
@@ -113,6 +113,8 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 		})
 		possible(w.server.Delta || elsewhere, "silence takes a value away")
 	}
+	keeps := w.server.KeepDeleted || sw.Type.Keep > 0 && was.ambient == nil
+	possible(!was.held() || !keeps || n.Reason == ReasonTTL, "ERR-4, ERR-5: a deletion takes a value away that is to be kept")
 	since := w.asked(sw.Type, n.Name)
 	early := n.Reason == ReasonTimeout && sw.began.Before(since) && w.now.Sub(since) < period
 	possible(!early || was.held() && was.ambient != nil, "DNE-1: the timer fires early") // kept for a while after a silence
