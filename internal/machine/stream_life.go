@@ -167,7 +167,7 @@ func (m *Machine) retry(s *stream) {
 }
 
 // restart begins a stream anew whose server would not send what the client needs: it was told of values that another
-// server gives from now on (activate), it still has names from before (startOver), it does not hear of names that are
+// server gives from now on (activate), it still has names from before (startOver, answeredUnwanted), it does not hear of names that are
 // added ([hushes]) or of a wildcard (outdated), or it says nothing of a type (passesOver).
 func (m *Machine) restart(now time.Time, s *stream) {
 	m.fx.Close = append(m.fx.Close, s.ref)

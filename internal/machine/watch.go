@@ -20,6 +20,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	}
 	for _, s := range src.reached() {
 		m.countWatch(now, s, +1)
+		if s.link(w.Type.URL).answeredUnwanted(w.sub) {
+			m.restart(now, s)
+		}
 	}
 	m.loadSoon(now, w.sub)
 	m.tellHeld(w)
@@ -31,6 +34,13 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if w.FetchTimeout > 0 { // DNE-10
 		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
 	}
+}
+
+// answeredUnwanted says that a server was told of a glob and has responded, maybe while nobody wanted the glob and another
+// server was active, so that the glob was forgotten though this one was not told otherwise. Names have [hushes].
+func (l *link) answeredUnwanted(sub *subscription) bool {
+	// FALLBACK-5, GLOB-2: it would not send the members again.
+	return l != nil && l.firstResponse != 0 && sub.isCollection() && !sub.subscribed && l.named(sub)
 }
 
 // attach lets a watch join its subscription.
