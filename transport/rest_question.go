@@ -29,6 +29,9 @@ type question struct {
 	added bool
 	// whole has the poll leave out the version, so that the server has to say everything.
 	whole bool
+	// limited says that the last response has a time to live, which each answer begins anew: polls leave out the version
+	// too, since a server that says that nothing is new would let it pass.
+	limited bool
 
 	// seen is a hash of the last response, to the interest seenOf; 0 if there was none.
 	seen   uint64
@@ -93,7 +96,8 @@ func grown(old, names []string) bool {
 func (q *question) begin() (poll, error) {
 	if q.body == nil {
 		version := q.request.VersionInfo
-		if q.whole {
+		// TTL-1: each receipt sets the time anew.
+		if q.whole || q.limited {
 			q.request.VersionInfo = ""
 		}
 		write := restjson.Request
@@ -108,7 +112,7 @@ func (q *question) begin() (poll, error) {
 		q.body = body
 	}
 	q.urgent = false
-	return poll{q.request, q.body, q.interest, q.whole || q.request.GetVersionInfo() == ""}, nil
+	return poll{q.request, q.body, q.interest, q.whole || q.limited || q.request.GetVersionInfo() == ""}, nil
 }
 
 // answered notes that a poll was: what it said once it need not say again.

@@ -279,16 +279,19 @@ func (s *restStream) unchanged(p poll) (*Frame, error) {
 	return &Frame{Parts: [][]byte{b}}, err
 }
 
-// ttlKey is in each body with a time to live: the client gets all of these, since each begins the time anew (TTL-1).
+// ttlKey is in each body with a time to live.
 var ttlKey = []byte(`"ttl"`)
 
-// response passes over a body that is the last one again, and decodes no JSON then.
+// response passes over a body that is the last one again, and decodes no JSON then; but one with a time to live begins that
+// anew.
 func (s *restStream) response(p poll, a answer) (*Frame, error) {
 	s.mu.Lock()
 	s.question.answered(p)
 	fresh := s.question.fresh(p, maphash.Bytes(s.seed, a.body)|1)
+	limited := bytes.Contains(a.body, ttlKey)
+	s.question.limited = limited
 	s.mu.Unlock()
-	if !fresh && !bytes.Contains(a.body, ttlKey) {
+	if !fresh && !limited { // TTL-1
 		return nil, nil
 	}
 	m, err := s.convert(a.body)

@@ -165,7 +165,10 @@ func TestRESTSameBody(t *testing.T) {
 	})
 }
 
-// With a time to live each body is handed over, since it begins that time anew.
+// With a time to live each body is handed over, since it begins that time anew, and polls say no version, lest the server
+// answers that nothing is new.
+//
+// spec: TTL-1 REST-2
 func TestRESTSameBodyWithTTL(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
 		r.srv.Answer(answerBody("application/json", `{"version_info":"1","resources":[{
@@ -176,8 +179,15 @@ func TestRESTSameBodyWithTTL(t *testing.T) {
 		for range 3 {
 			r.frame("1: a")
 			r.ask("1", "a")
-			r.poll("a @1")
+			r.poll("a @")
 		}
+		r.srv.Answer(answerBody("application/json", `{"version_info":"2"}`))
+		r.frame("1: a")
+		r.ask("1", "a")
+		r.poll("a @")
+		r.frame("2:")
+		r.ask("2", "a")
+		r.poll("a @2")
 	})
 }
 
