@@ -98,10 +98,13 @@ func (p *clusterPart) blocks() bool {
 // comesAwaited is called when a snapshot may have come to wait for a cluster. That it, or its assignment, does not exist
 // was said to who merely held it: it may come with what names it.
 func (c *core) comesAwaited(p *clusterPart, was bool) {
-	if was || !p.blocks() || c.hurry() || c.config.grace < 0 {
+	if was || !p.blocks() {
 		return
 	}
 	switch {
+	case c.hurry(): // trouble is an answer now
+	case c.config.grace < 0:
+		return
 	case p.state == stateAbsent:
 		c.doubt(p)
 	case p.eds != nil && p.eds.state == stateAbsent:
@@ -336,7 +339,7 @@ func (c *core) freshen(p *endpointsPart) {
 func (c *core) ready(p *clusterPart) bool {
 	t := p.warm
 	switch {
-	case t == nil || !c.readyItself(t):
+	case t == nil || !c.readyItself(p, t):
 		return false
 	case t.leads(): // WARM-1: with all that it leads to.
 		names := t.awaited()
@@ -346,17 +349,17 @@ func (c *core) ready(p *clusterPart) bool {
 }
 
 // readyItself leaves out the clusters below it.
-func (c *core) readyItself(t *target) bool {
+func (c *core) readyItself(p *clusterPart, t *target) bool {
 	switch {
-	case t.eds != nil && (!c.answered(t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil):
+	case t.eds != nil && (!c.answeredFor(p, t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil):
 		return false
 	case c.now.Before(t.fresh):
 		return false
-	case t.list != nil && !c.answered(t.list.state):
+	case t.list != nil && !c.answeredFor(p, t.list.state):
 		return false
 	}
 	for _, n := range t.needs {
-		if n.Need != Optional && !c.answered(n.part.state) {
+		if n.Need != Optional && !c.answeredFor(p, n.part.state) {
 			return false
 		}
 	}

@@ -51,7 +51,7 @@ func (c *core) render(p *clusterPart) {
 // failed says whether a cluster without a message is in error. One that was shown as good or in error is in error
 // until there is something better.
 func (c *core) failed(p *clusterPart) bool {
-	return p.state != stateHeld && c.answered(p.state) ||
+	return p.state != stateHeld && c.answeredFor(p, p.state) ||
 		p.state != stateDoubt && p.inTree && p.blocks() && p.cur.status != StatusWaiting
 }
 

@@ -33,7 +33,7 @@ func (d *driver) checkLinks() {
 		}
 	}
 	for name, p := range c.clusters {
-		if t := p.warm; t != nil && c.readyItself(t) {
+		if t := p.warm; t != nil && c.readyItself(p, t) {
 			if waits := c.waitingBelow(t.awaited()); len(waits) == 0 {
 				d.t.Errorf("%s has a form that is ready and not used", name)
 			} else if t.leads() && !waits[t.on] {

@@ -314,6 +314,12 @@ func (c *core) answered(s partState) bool {
 	return !s.open() || s != statePending && c.hurry()
 }
 
+// answeredFor is answered for a part that a cluster needs, or the cluster itself: what is merely held never holds back
+// a snapshot, so that trouble is no answer for it, nor for who waits in Cluster.
+func (c *core) answeredFor(p *clusterPart, s partState) bool {
+	return !s.open() || p.blocks() && c.answered(s)
+}
+
 // doubtFor is how long the removal of a part that no snapshot had yet is not believed, while there
 // is a good snapshot: who asks for what one push names may be answered from the next, whose routes
 // are still to come.

@@ -125,7 +125,7 @@ func (c *core) waits(p *clusterPart) bool {
 	case p.cur.Message != nil:
 		return c.lost(p)
 	case p.warm != nil:
-		return !c.readyItself(p.warm)
+		return !c.readyItself(p, p.warm)
 	}
 	return !c.failed(p)
 }
