@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -135,13 +136,19 @@ func stateOf(ev *client.Event[any]) (s partState, ok bool) {
 	case client.EventDoesNotExist:
 		return stateAbsent, true
 	case client.EventFailed:
-		if re, is := errors.AsType[*client.ResourceError](ev.Err); is && (re.Kind == client.ErrorConnection || re.Kind == client.ErrorStream) {
+		if unreachable(ev.Err) {
 			return stateTrouble, true // WARM-f
 		}
 		return stateFailed, true
 	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 	}
 	return 0, false
+}
+
+// unreachable says whether an error is about the way to a server.
+func unreachable(err error) bool {
+	re, is := errors.AsType[*client.ResourceError](err)
+	return is && (re.Kind == client.ErrorConnection || re.Kind == client.ErrorStream)
 }
 
 // refused says whether an error is about what a server sent.
@@ -374,11 +381,33 @@ func (c *core) doubtful(s partState, ev *client.Event[any]) bool {
 // doubt believes a removal later, unless there is other news by then.
 func (c *core) doubt(p anyPart) {
 	p.drop(c, stateDoubt)
-	c.alarm(doubtFor, func() {
-		if p.head().state == stateDoubt && c.lives(p) && !c.now.Before(c.wait.open[p].Add(doubtFor)) {
-			p.drop(c, stateAbsent)
-			p.changed(c)
-		}
+	c.alarm(doubtFor, func() { c.believe(p) })
+}
+
+// believe ends a doubt that is due.
+func (c *core) believe(p anyPart) {
+	switch {
+	case p.head().state != stateDoubt || !c.lives(p) || c.now.Before(c.wait.open[p].Add(doubtFor)):
+	case c.routesAway():
+		c.alarm(doubtFor, func() { c.believe(p) })
+	default:
+		p.drop(c, stateAbsent)
+		p.changed(c)
+	}
+}
+
+// routesAway says that the server of the root or of its routes cannot be reached: what would not name a removed part any
+// more cannot come.
+func (c *core) routesAway() bool {
+	if c.rootPart == nil {
+		return false
+	}
+	parts := []*resourcePart{c.rootPart}
+	if c.next != nil {
+		parts = append(parts, c.next.parts...)
+	}
+	return slices.ContainsFunc(parts, func(p *resourcePart) bool {
+		return p != nil && (p.state == stateTrouble || unreachable(p.faultsOf().ambient))
 	})
 }
 
