@@ -84,7 +84,7 @@ func New(config Config) (*Client, error) {
 	if config.Bootstrap == nil {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
 	}
-	if err := errors.Join(config.Bootstrap.Validate(), config.typeFaults()); err != nil {
+	if err := errors.Join(config.Bootstrap.Validate(), config.faults()); err != nil {
 		return nil, err // before servers are inherited, whose number is bounded
 	}
 	boot := config.Bootstrap.WithDefaults()

@@ -197,9 +197,16 @@ type Config struct {
 	Transport transport.Builder
 }
 
-// typeFaults says which texts that should be URLs of types are none: what is configured for them would be for nothing.
-func (c Config) typeFaults() error {
+// faults says which values of fields are none of theirs, and which texts that should be URLs of types are none: what is
+// configured for them would be for nothing.
+func (c Config) faults() error {
 	var faults []error
+	if c.Variant > VariantDelta {
+		faults = append(faults, fmt.Errorf("xds: Config.Variant: %d is no variant", c.Variant))
+	}
+	if c.Streams > StreamsPerType {
+		faults = append(faults, fmt.Errorf("xds: Config.Streams: %d is none of its values", c.Streams))
+	}
 	refuse := func(field, url, why string) {
 		faults = append(faults, fmt.Errorf("xds: Config.%s: %q %s", field, url, why))
 	}

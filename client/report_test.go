@@ -394,7 +394,8 @@ func TestNewRefusesWhatIsNoType(t *testing.T) {
 	secrets := sds.Type.TypeURL()
 	types := []string{cds.Type.TypeURL(), "example.com/a.B", "nonsense", secrets, secrets + "Collection"}
 	const none = " is no type URL; want type.googleapis.com/ and the full name of a message\n"
-	const want = `xds: Config.Deletions: "cds"` + none +
+	const want = "xds: Config.Variant: 9 is no variant\nxds: Config.Streams: 9 is none of its values\n" +
+		`xds: Config.Deletions: "cds"` + none +
 		`xds: Config.Guards: ""` + none +
 		`xds: Config.Guards: "cds"` + none +
 		`xds: Config.Guards: "envoy.config.cluster.v3.Cluster"` + none +
@@ -402,7 +403,9 @@ func TestNewRefusesWhatIsNoType(t *testing.T) {
 		`xds: Config.StoreTypes: "nonsense"` + none +
 		`xds: Config.StoreTypes: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" is a Secret, which is never kept` + "\n" +
 		`xds: Config.StoreTypes: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.SecretCollection" is a Secret, which is never kept`
-	if c, err := client.New(client.Config{Bootstrap: boot, Guards: guards, Deletions: deletions, StoreTypes: types}); c != nil || err == nil || err.Error() != want {
+	if c, err := client.New(client.Config{
+		Bootstrap: boot, Variant: 9, Streams: 9, Guards: guards, Deletions: deletions, StoreTypes: types,
+	}); c != nil || err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
 }
