@@ -105,6 +105,8 @@ func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 		// STREAM-3, DELTA-1: all interest, and no nonce.
 		added, removed = l.allWanted(), nil
 		members = l.ownedWhere(func(sub *subscription) bool { return sub.exists() && !sub.wanted() })
+	} else if form == wildExplicit && before != wildExplicit || slices.ContainsFunc(added, (*subscription).isCollection) {
+		added = append(added, l.awaitedAliases(added)...)
 	}
 	// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, a.nonce, node, a.detail)
@@ -228,6 +230,14 @@ func (l *link) waitedFor(sub *subscription) bool {
 		return l.wantsStar() || l.cache.globOf(canonical) != nil
 	}
 	return !own.held()
+}
+
+// awaitedAliases are the aliases, but for those among added, of what a collection that begins waits for.
+func (l *link) awaitedAliases(added []*subscription) []*subscription {
+	// ALIAS-2, DELTA-7: the server has sent it for the alias, and may send it again only to who subscribes again.
+	return l.ownedWhere(func(sub *subscription) bool {
+		return sub.byAlias() && sub.wanted() && l.waitedFor(sub) && !slices.Contains(added, sub)
+	})
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
