@@ -183,7 +183,11 @@ func wholeNames(expr string) (*regexp.Regexp, error) {
 	if len(expr) > maxRegex {
 		return nil, fmt.Errorf("the expression has more than %d bytes", maxRegex)
 	}
-	expr = "^(?:" + expr + ")$"
+	alone, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err // by itself: the parentheses below would close what expr leaves open
+	}
+	expr = "^(?:" + alone.String() + ")$"
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		return nil, err
