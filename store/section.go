@@ -128,7 +128,7 @@ func (s *section) learn(w *window, info os.FileInfo) error {
 	}
 	s.known = true
 	// LKG-7: a foreign file holds nothing.
-	if s.foreign = s.foreign || first && s.size > 0; s.foreign {
+	if s.foreign = s.foreign || first && info != nil; s.foreign {
 		s.table, s.live = table{}, 0
 	}
 	now, oldest := time.Now(), int64(0)

@@ -364,3 +364,21 @@ func TestForeignSection(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// An empty file is none that the store wrote: what it held is lost, which somebody is told, and it is
+// replaced by what there is to keep.
+//
+// spec: LKG-7
+func TestEmptyFile(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(path, fileName(clusters)), nil, 0o600))
+	var foreign *ForeignError
+	if got, err := held(t, path, Options{}); len(got) > 0 || !errors.As(err, &foreign) {
+		t.Errorf("%v, %v", got, err)
+	}
+	d := Dir(path, Options{})
+	must(t, errors.Join(ignore[*ForeignError](d.Save(clusters, []client.StoredResource{put("a", "1")})), d.Close()))
+	if got, err := held(t, path, Options{}); len(got) != 1 || err != nil {
+		t.Errorf("after a save: %v, %v", got, err)
+	}
+}
