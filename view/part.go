@@ -388,7 +388,7 @@ func (c *core) doubt(p anyPart) {
 func (c *core) believe(p anyPart) {
 	switch {
 	case p.head().state != stateDoubt || !c.lives(p) || c.now.Before(c.wait.open[p].Add(doubtFor)):
-	case c.routesAway():
+	case c.namersAway(p):
 		c.alarm(doubtFor, func() { c.believe(p) })
 	default:
 		p.drop(c, stateAbsent)
@@ -396,8 +396,38 @@ func (c *core) believe(p anyPart) {
 	}
 }
 
-// routesAway says that the server of the root or of its routes cannot be reached: what would not name a removed part any
-// more cannot come.
+// namersAway says that the server of the root, of its routes or of what names a removed part cannot be reached: what would not
+// name it any more cannot come.
+func (c *core) namersAway(p anyPart) bool {
+	switch p := p.(type) {
+	case *endpointsPart:
+		if p.user != nil && p.user.away() {
+			return true
+		}
+		for u := range p.rare().users {
+			if u.away() {
+				return true
+			}
+		}
+	case *resourcePart:
+		for u := range p.clusters {
+			if u.away() {
+				return true
+			}
+		}
+		for a := range p.assigned {
+			if unreachable(a.faultsOf().ambient) || c.namersAway(a) {
+				return true
+			}
+		}
+	}
+	return c.routesAway()
+}
+
+// away says that the server of a cluster cannot be reached.
+func (p *clusterPart) away() bool { return unreachable(p.rare().ambient) }
+
+// routesAway says so of the root and its routes.
 func (c *core) routesAway() bool {
 	if c.rootPart == nil {
 		return false
