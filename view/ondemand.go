@@ -183,7 +183,7 @@ func (v *View) notFound(ctx context.Context, key slotKey) error {
 // keeps a cluster. It blocks until the virtual host is in a snapshot, its clusters are known, and
 // ctx has not ended. Neither it nor its clusters hold back a snapshot. If there is none the error is
 // [client.ErrDoesNotExist]; for others see [View.Cluster]. In a view with Root.Host there is
-// nothing on demand.
+// nothing on demand: it returns the chosen one, whatever the host.
 func (v *View) VirtualHost(ctx context.Context, host string) (*routev3.VirtualHost, error) {
 	if s := v.Snapshot(); s != nil && s.Err == nil {
 		if vh, own := s.hostOf(host); vh != nil && own {
