@@ -351,13 +351,19 @@ func (c *core) takePart(p anyPart, ev *client.Event[any]) {
 		if p.ownFaults().err = ev.Err; s == stateAbsent {
 			p.ownFaults().err = c.absence(ev)
 		}
-		if c.doubtful(s, ev) && !p.published(c) && c.blocks(p) {
+		if c.doubtful(s, ev) && !p.published(c) && (c.blocks(p) || c.renews(p)) {
 			c.doubt(p)
 		} else {
 			p.drop(c, s)
 		}
 	}
 	p.changed(c)
+}
+
+// renews says whether a part is an assignment for the next form of a cluster that the snapshot has, perhaps for who holds it.
+func (c *core) renews(p anyPart) bool {
+	e, is := p.(*endpointsPart)
+	return is && e.user != nil && e.user.inTree && e.user.cur.status == StatusOK
 }
 
 // keeps says whether a deletion is one that may be kept: not that of a time to live.
