@@ -8,6 +8,7 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	"github.com/tidwall/btree"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -61,6 +62,9 @@ type due struct {
 	queue   []anyPart               // that may be needed no more
 	refill  map[*endpointsPart]bool // whose collections changed
 	looked  looked                  // of this turn of a step
+
+	// before has the members of collections as they were before this step removed some.
+	before map[*resourcePart]*btree.Map[string, *resourceValue]
 }
 
 func (d *due) any() bool {
@@ -194,6 +198,7 @@ func (c *core) release(now time.Time, name string) {
 // step resolves what was taken.
 func (c *core) step(now time.Time) effects {
 	c.now = now
+	c.due.before = nil
 	c.ring()
 	c.feedStarved()
 	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill)+len(c.vhds.refollow) > 0 {

@@ -67,6 +67,9 @@ func (c *core) shownMessage(p *resourcePart) proto.Message {
 
 // keeps says whether a deletion is one that may be kept: the root's never is.
 func (p *resourcePart) keeps(c *core) bool {
+	if p.feed.collection {
+		return p.state == stateHeld && c.fills(p)
+	}
 	if p == c.rootPart || p.message == nil {
 		return false
 	}
@@ -91,6 +94,9 @@ func (p *resourcePart) inSnapshot() bool {
 func (p *resourcePart) drop(c *core, s partState) {
 	c.become(p, s)
 	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, time.Time{}, nil
+	if p.members != nil {
+		p.members.Clear()
+	}
 }
 
 // ofShape says whether a shape needs a resource.
