@@ -130,6 +130,11 @@ func (p *clusterPart) deletedAt() time.Time { return p.rare().deleted }
 
 // published leaves out what was only held so far, and had no answer: a snapshot has not had the cluster yet.
 func (p *clusterPart) published(*core) bool { return p.inTree && p.cur.status != StatusWaiting }
+
+func (p *clusterPart) isNamed() bool {
+	return p.named()|p.cand != 0 || p.rare().hosted.all > 0 || p.reached != 0
+}
+
 func (p *clusterPart) keeps(c *core) bool {
 	return p.inTree && p.cur.status == StatusOK && p != c.rootCluster
 }
@@ -322,16 +327,10 @@ func (c *core) giveBack(p *clusterPart, eds *endpointsPart, list *resourcePart, 
 
 // freshen ends the wait of clusters for a changed assignment.
 func (c *core) freshen(p *endpointsPart) {
-	end := func(u *clusterPart) {
+	for u := range p.usedBy() {
 		if u.warm != nil && u.warm.eds == p {
 			u.warm.fresh = time.Time{}
 		}
-	}
-	if p.user != nil {
-		end(p.user)
-	}
-	for u := range p.rare().users {
-		end(u)
 	}
 }
 
@@ -351,7 +350,7 @@ func (c *core) ready(p *clusterPart) bool {
 // readyItself leaves out the clusters below it.
 func (c *core) readyItself(p *clusterPart, t *target) bool {
 	switch {
-	case t.eds != nil && (!c.answeredFor(p, t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil):
+	case t.eds != nil && (!c.answeredFor(p, t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil || t.eds.inDoubt() && !c.hurry()):
 		return false
 	case c.now.Before(t.fresh):
 		return false

@@ -48,7 +48,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			}
 			p.keep(c)
 			c.alarm(c.config.grace, func() { c.expire(p) })
-		case s == stateAbsent && c.doubtful(s, ev) && len(p.assigned) > 0 && !c.fills(p) && c.blocks(p):
+		case c.doubtful(p, s, ev):
 			p.err = c.absence(ev)
 			c.doubt(p)
 		case ok && s != stateHeld:

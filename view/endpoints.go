@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -78,6 +79,20 @@ func (p *endpointsPart) addUser(u *clusterPart) {
 	}
 }
 
+// usedBy are the clusters that need an assignment.
+func (p *endpointsPart) usedBy() iter.Seq[*clusterPart] {
+	return func(yield func(*clusterPart) bool) {
+		if p.user == nil || !yield(p.user) {
+			return
+		}
+		for u := range p.rare().users {
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
 func (c *core) dropUser(p *endpointsPart, u *clusterPart) {
 	users := p.rare().users
 	switch {
@@ -107,6 +122,7 @@ func (p *endpointsPart) ownFaults() *faults     { return &p.own().faults }
 func (p *endpointsPart) has() bool              { return p.cur != nil }
 func (p *endpointsPart) deletedAt() time.Time   { return p.cur.Deleted() }
 func (p *endpointsPart) published(c *core) bool { return c.usedInTree(p) }
+func (p *endpointsPart) isNamed() bool          { return true }
 func (p *endpointsPart) keeps(c *core) bool     { return p.cur != nil && c.usedInTree(p) }
 
 func (p *endpointsPart) update(c *core, ev *client.Event[any]) bool {
@@ -127,10 +143,7 @@ func (p *endpointsPart) keep(c *core) {
 
 // changed has the entries of clusters made anew.
 func (p *endpointsPart) changed(c *core) {
-	if p.user != nil {
-		c.touch(p.user)
-	}
-	for u := range p.rare().users {
+	for u := range p.usedBy() {
 		c.touch(u)
 	}
 }
@@ -190,15 +203,17 @@ func (p *endpointsPart) newest() *Endpoints {
 }
 
 func (c *core) usedInTree(p *endpointsPart) bool {
-	if p.user != nil && p.user.inTree && p.user.eds == p {
-		return true
-	}
-	for u := range p.rare().users {
+	for u := range p.usedBy() {
 		if u.inTree && u.eds == p {
 			return true
 		}
 	}
 	return false
+}
+
+// inDoubt says that the removal of an assignment, or of a collection of it, is not believed yet.
+func (p *endpointsPart) inDoubt() bool {
+	return p.state == stateDoubt || slices.ContainsFunc(p.rare().leds, func(l *resourcePart) bool { return l != nil && l.state == stateDoubt })
 }
 
 func (p *endpointsPart) drop(c *core, s partState) {

@@ -3,7 +3,6 @@ package view
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -59,10 +58,11 @@ type anyPart interface {
 
 	faultsOf() *faults // to be read only
 	ownFaults() *faults
-	deletedAt() time.Time // when its server deleted the value, which is kept; zero if it did not
-	has() bool            // there is a value
-	keeps(c *core) bool   // a value that is deleted may be kept
-	published(c *core) bool
+	deletedAt() time.Time   // when its server deleted the value, which is kept; zero if it did not
+	has() bool              // there is a value
+	keeps(c *core) bool     // a value that is deleted may be kept
+	published(c *core) bool // a snapshot has it, or tells its absence
+	isNamed() bool          // a resource names it, and not the program alone
 
 	update(c *core, ev *client.Event[any]) bool // takes a value; false if it is none of its type
 	keep(c *core)                               // marks the value as deleted
@@ -327,8 +327,8 @@ func (c *core) answeredFor(p *clusterPart, s partState) bool {
 	return !s.open() || p.blocks() && c.answered(s)
 }
 
-// doubtFor is how long the removal of a part that no snapshot had yet is not believed, while there
-// is a good snapshot: who asks for what one push names may be answered from the next, whose routes
+// doubtFor is how long the removal of what is named by a resource and not yet in use is not believed, while there
+// is a good snapshot: who asks for what one push names may be answered from the next, whose other resources
 // are still to come.
 const doubtFor = 5 * time.Second
 
@@ -351,19 +351,13 @@ func (c *core) takePart(p anyPart, ev *client.Event[any]) {
 		if p.ownFaults().err = ev.Err; s == stateAbsent {
 			p.ownFaults().err = c.absence(ev)
 		}
-		if c.doubtful(s, ev) && !p.published(c) && (c.blocks(p) || c.renews(p)) {
+		if c.doubtful(p, s, ev) {
 			c.doubt(p)
 		} else {
 			p.drop(c, s)
 		}
 	}
 	p.changed(c)
-}
-
-// renews says whether a part is an assignment for the next form of a cluster that the snapshot has, perhaps for who holds it.
-func (c *core) renews(p anyPart) bool {
-	e, is := p.(*endpointsPart)
-	return is && e.user != nil && e.user.inTree && e.user.cur.status == StatusOK
 }
 
 // keeps says whether a deletion is one that may be kept: not that of a time to live.
@@ -379,9 +373,11 @@ func (c *core) expire(p anyPart) {
 	}
 }
 
-// doubtful says whether an event is a removal that is not believed at once.
-func (c *core) doubtful(s partState, ev *client.Event[any]) bool {
-	return s == stateAbsent && !c.hurry() && c.config.grace >= 0 && ev.Reason != client.ReasonTimeout && ev.Reason != client.ReasonTTL
+// doubtful says whether an event is a removal that is not believed at once. What the program alone asks for is known to
+// be gone.
+func (c *core) doubtful(p anyPart, s partState, ev *client.Event[any]) bool {
+	return s == stateAbsent && !c.hurry() && c.config.grace >= 0 && ev.Reason != client.ReasonTimeout && ev.Reason != client.ReasonTTL &&
+		!p.published(c) && p.isNamed()
 }
 
 // doubt believes a removal later, unless there is other news by then.
@@ -402,49 +398,60 @@ func (c *core) believe(p anyPart) {
 	}
 }
 
-// namersAway says that the server of the root, of its routes or of what names a removed part cannot be reached: what would not
-// name it any more cannot come.
+// namersAway says that the server of a resource that leads to a part cannot be reached: what would not lead to it
+// any more cannot come.
 func (c *core) namersAway(p anyPart) bool {
-	switch p := p.(type) {
-	case *endpointsPart:
-		if p.user != nil && p.user.away() {
+	seen := map[anyPart]bool{p: true}
+	var all []anyPart
+	add := func(p anyPart) {
+		if !seen[p] {
+			seen[p] = true
+			all = append(all, p)
+		}
+	}
+	if c.rootPart != nil {
+		add(c.rootPart)
+	}
+	if c.next != nil {
+		for _, routes := range c.next.parts {
+			if routes != nil { // they are not inline
+				add(routes)
+			}
+		}
+	}
+	c.eachNamer(p, add)
+	for i := 0; i < len(all); i++ {
+		if all[i].head().state == stateTrouble || unreachable(all[i].faultsOf().ambient) {
 			return true
 		}
-		for u := range p.rare().users {
-			if u.away() {
-				return true
+		c.eachNamer(all[i], add)
+	}
+	return false
+}
+
+// eachNamer calls a function for each cluster or assignment that names a part.
+func (c *core) eachNamer(p anyPart, f func(anyPart)) {
+	switch p := p.(type) {
+	case *clusterPart:
+		if n := c.links.nodes[p.name]; n != nil {
+			for _, l := range n.by {
+				if from := c.clusters[l.from.name]; from != nil {
+					f(from)
+				}
 			}
+		}
+	case *endpointsPart:
+		for u := range p.usedBy() {
+			f(u)
 		}
 	case *resourcePart:
 		for u := range p.clusters {
-			if u.away() {
-				return true
-			}
+			f(u)
 		}
 		for a := range p.assigned {
-			if unreachable(a.faultsOf().ambient) || c.namersAway(a) {
-				return true
-			}
+			f(a)
 		}
 	}
-	return c.routesAway()
-}
-
-// away says that the server of a cluster cannot be reached.
-func (p *clusterPart) away() bool { return unreachable(p.rare().ambient) }
-
-// routesAway says so of the root and its routes.
-func (c *core) routesAway() bool {
-	if c.rootPart == nil {
-		return false
-	}
-	parts := []*resourcePart{c.rootPart}
-	if c.next != nil {
-		parts = append(parts, c.next.parts...)
-	}
-	return slices.ContainsFunc(parts, func(p *resourcePart) bool {
-		return p != nil && (p.state == stateTrouble || unreachable(p.faultsOf().ambient))
-	})
 }
 
 // hurry says whether there is nothing good to fall back on.

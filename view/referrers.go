@@ -52,10 +52,7 @@ func (all *namings) referrers(p anyPart) (by []Reference) {
 			}
 		}
 	case *endpointsPart:
-		if p.user != nil {
-			add(cdsKind.TypeURL(), p.user.name, true)
-		}
-		for u := range p.rare().users {
+		for u := range p.usedBy() {
 			add(cdsKind.TypeURL(), u.name, true)
 		}
 	case *resourcePart:

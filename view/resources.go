@@ -16,8 +16,10 @@ func (p *resourcePart) ownFaults() *faults   { return &p.faults }
 func (p *resourcePart) has() bool            { return p.message != nil }
 func (p *resourcePart) deletedAt() time.Time { return p.deleted }
 func (p *resourcePart) published(c *core) bool {
-	return p.inSnapshot() || p == c.rootPart
+	return p.inSnapshot() || p == c.rootPart || p.feed.collection && c.fills(p)
 }
+
+func (p *resourcePart) isNamed() bool { return p.users > len(p.leaders)+len(p.answers) }
 
 func (p *resourcePart) update(c *core, ev *client.Event[any]) bool {
 	msg, is := ev.Value.(protoMessage)

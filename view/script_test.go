@@ -32,6 +32,7 @@ var update = flag.Bool("update", false, "rewrite the scripts with what happens")
 //	down TYPE NAME             its server cannot be reached, and there is no value; cut TYPE NAME: its stream ended
 //	stale TYPE NAME VERSION WORD … a value of the client's store
 //	ambient TYPE NAME TEXT     something is wrong, the value stays good
+//	away TYPE NAME             its server cannot be reached, the value stays good
 //	recovered TYPE NAME
 //	synced leds NAME           the first state of a collection is complete
 //	member NAME KEY WORD       a member of it; member NAME KEY gone
@@ -152,6 +153,8 @@ func (d *driver) command(words []string) {
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventUpdated, Version: words[3], Server: "server", Stale: true, Value: build(d.t, words[1], words[2], words[4:])})
 	case "ambient":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: errors.New(strings.Join(words[3:], " "))})
+	case "away":
+		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: problem(client.ErrorStream, words)})
 	case "refused":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: problem(client.ErrorRejected, words)})
 	case "recovered":

@@ -134,7 +134,7 @@ func (c *core) waits(p *clusterPart) bool {
 // that is not believed yet.
 func (c *core) lost(p *clusterPart) bool {
 	m := p.rare()
-	return p.eds != nil && p.eds.state == stateDoubt || m.list != nil && m.list.state == stateDoubt ||
+	return p.eds != nil && p.eds.inDoubt() || m.list != nil && m.list.state == stateDoubt ||
 		slices.ContainsFunc(m.needs, func(n need) bool { return n.Need != Optional && n.part.state == stateDoubt })
 }
 

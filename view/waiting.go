@@ -136,10 +136,7 @@ func (c *core) blocks(p anyPart) bool {
 	case *clusterPart:
 		return p.blocks()
 	case *endpointsPart:
-		if p.user != nil && c.blocks(p.user) {
-			return true
-		}
-		for u := range p.rare().users {
+		for u := range p.usedBy() {
 			if c.blocks(u) {
 				return true
 			}
