@@ -171,8 +171,11 @@ func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		delete(c.quota.starved, p)
 		p.warm.origin = o
 		return
-	case p.cur.Message != nil && was == stateHeld && protoequal.Equal(p.cur.Message, msg): // VIEW-4
-		c.aim(p, nil)
+	case p.cur.Message == nil || was != stateHeld || !protoequal.Equal(p.cur.Message, msg):
+	case p.warm != nil: // what the form in use names may have changed since there is another
+		msg = p.cur.Message
+	default: // VIEW-4
+		delete(c.quota.starved, p)
 		if p.more != nil {
 			p.more.err = nil // of a deletion
 		}
@@ -350,7 +353,7 @@ func (c *core) ready(p *clusterPart) bool {
 // readyItself leaves out the clusters below it.
 func (c *core) readyItself(p *clusterPart, t *target) bool {
 	switch {
-	case t.eds != nil && (!c.answeredFor(p, t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil || t.eds.inDoubt() && !c.hurry()):
+	case t.eds != nil && (!c.answeredFor(p, t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil || t.eds.inDoubt() && !c.answeredFor(p, stateDoubt)):
 		return false
 	case c.now.Before(t.fresh):
 		return false

@@ -92,6 +92,8 @@ type core struct {
 	next    *shape // in making; nil if shown is the newest
 	rootErr error  // instead of shown
 
+	recovered time.Time // when a server could be reached again
+
 	links  links
 	vhds   vhdsState
 	wait   wait
@@ -145,6 +147,13 @@ func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 	p := c.partOf(w)
 	if p == nil || !p.head().watched {
 		return
+	}
+	if isAway(p) {
+		defer func() {
+			if !isAway(p) {
+				c.recovered = now
+			}
+		}()
 	}
 	switch p := p.(type) {
 	case *endpointsPart:

@@ -49,6 +49,8 @@ type part struct {
 	queued  bool // it may be needed no more
 	dirty   bool // of a cluster: its entry is to be made anew
 	inTree  bool // of a cluster: it is in snapshots
+
+	believing bool // an alarm is to end a doubt
 }
 
 // anyPart is a clusterPart, an endpointsPart or a resourcePart.
@@ -376,23 +378,35 @@ func (c *core) expire(p anyPart) {
 // doubtful says whether an event is a removal that is not believed at once. What the program alone asks for is known to
 // be gone.
 func (c *core) doubtful(p anyPart, s partState, ev *client.Event[any]) bool {
-	return s == stateAbsent && !c.hurry() && c.config.grace >= 0 && ev.Reason != client.ReasonTimeout && ev.Reason != client.ReasonTTL &&
-		!p.published(c) && p.isNamed()
+	return s == stateAbsent && c.keeps(ev) && !(c.hurry() && c.blocks(p)) && !p.published(c) && p.isNamed() &&
+		(ev.Reason != client.ReasonTimeout || c.namersAway(p))
 }
 
 // doubt believes a removal later, unless there is other news by then.
 func (c *core) doubt(p anyPart) {
 	p.drop(c, stateDoubt)
-	c.alarm(doubtFor, func() { c.believe(p) })
+	if h := p.head(); !h.believing {
+		h.believing = true
+		c.alarm(doubtFor, func() { c.believe(p) })
+	}
 }
 
-// believe ends a doubt that is due.
+// believe ends a doubt when what leads to the part could be reached for a while.
 func (c *core) believe(p anyPart) {
-	switch {
-	case p.head().state != stateDoubt || !c.lives(p) || c.now.Before(c.wait.open[p].Add(doubtFor)):
+	since := c.wait.open[p]
+	if since.Before(c.recovered) {
+		since = c.recovered
+	}
+	h := p.head()
+	h.believing = h.state == stateDoubt && c.lives(p)
+	switch wait := doubtFor - c.now.Sub(since); {
+	case !h.believing:
+	case wait > 0:
+		c.alarm(wait, func() { c.believe(p) })
 	case c.namersAway(p):
 		c.alarm(doubtFor, func() { c.believe(p) })
 	default:
+		h.believing = false
 		p.drop(c, stateAbsent)
 		p.changed(c)
 	}
@@ -413,20 +427,25 @@ func (c *core) namersAway(p anyPart) bool {
 		add(c.rootPart)
 	}
 	if c.next != nil {
-		for _, routes := range c.next.parts {
-			if routes != nil { // they are not inline
-				add(routes)
+		for _, n := range c.next.needs {
+			if kind := n.part.feed.kind; kind == rdsKind || kind == srdsKind {
+				add(n.part)
 			}
 		}
 	}
 	c.eachNamer(p, add)
 	for i := 0; i < len(all); i++ {
-		if all[i].head().state == stateTrouble || unreachable(all[i].faultsOf().ambient) {
+		if isAway(all[i]) {
 			return true
 		}
 		c.eachNamer(all[i], add)
 	}
 	return false
+}
+
+// isAway says that the server of a part cannot be reached.
+func isAway(p anyPart) bool {
+	return p.head().state == stateTrouble || unreachable(p.faultsOf().ambient)
 }
 
 // eachNamer calls a function for each cluster or assignment that names a part.

@@ -53,9 +53,11 @@ func (c *core) knownMessage(p *resourcePart, msg proto.Message, size int) proto.
 	return nil
 }
 
-// shownMessage is the message of a part in the published shape, nil if it has none.
+// shownMessage is the message of a part in the snapshot, nil if it has none.
 func (c *core) shownMessage(p *resourcePart) proto.Message {
 	switch s := c.shown; {
+	case p.entry != nil:
+		return p.entry.Message
 	case s == nil:
 	case p == c.rootPart && s.listener != nil:
 		return s.listener.Message
@@ -136,7 +138,7 @@ func (p *resourcePart) changed(c *core) {
 
 // showResource puts what a hook found into the snapshots to come.
 func (c *core) showResource(p *resourcePart) {
-	if !c.hookable(p) || p.entry == nil && !c.answered(p.state) {
+	if !c.hookable(p) || !c.answered(p.state) && (p.entry == nil || p.state == stateDoubt) {
 		return
 	}
 	e := &Resource{
