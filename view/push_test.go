@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // pushes is a random history of a server whose resources are whole at each moment: what one names exists, and what none
@@ -27,7 +29,7 @@ const patience = 3 * time.Second
 // spec: MBB-2, VIEW-13, VIEW-15, VIEW-20, VIEW-24, VIEW-27, VIEW-36, VIEW-40, WARM-b
 func TestStaysGood(t *testing.T) {
 	n := uint64(400)
-	if testing.Short() {
+	if testing.Short() || race.Enabled { // the core has no goroutine
 		n = 30
 	}
 	roots := [][]string{{"lds", "l"}, {"lds", "l", "host=a.org"}, {"rds", "r0"}, {"cds", "c0"}}
