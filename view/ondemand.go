@@ -45,7 +45,8 @@ func newDemand(c Config) *demand {
 // Cluster returns a cluster, also one that nothing names yet: then it is subscribed to, and kept
 // for Config.OnDemandIdle after its last use. Callers for one name share the subscription. It
 // blocks until the cluster is known, in a snapshot, or ctx ends; a lost connection does not end
-// it. A cluster that does not exist is asked for anew some seconds later.
+// it. A cluster that does not exist is asked for anew some seconds later; of one whose endpoints or members
+// were removed, these are waited for as long.
 //
 // Errors: the cluster's own, if it cannot be used; a [*NotReadyError] when ctx ends;
 // [client.ErrTooManyNames]; that of the end of the view; and one that wraps a [*client.ResourceError] for a name that no snapshot has and
