@@ -99,7 +99,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 		m.countWatch(now, src.streams[i], -src.watches)
 	}
 	if to > was && from.state == up {
-		m.restart(now, from)
+		m.closeStream(now, from)
 	}
 }
 
@@ -140,15 +140,12 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	}
 }
 
-// startOver opens a new stream to a server that still has the source's names from before: on the old one it would
-// not send them again.
+// startOver closes the stream of a server that still has the source's names from before: on that one it would not send
+// them again.
 func (m *Machine) startOver(now time.Time, src *source, s *stream) {
-	switch {
-	case s.state != up:
-	case s.watches == 0:
-		m.closeUnwanted(now, s)
-	case slices.ContainsFunc(s.links, func(l *link) bool { return l.hangsOver(src) }):
-		m.restart(now, s)
+	hangsOver := func(l *link) bool { return l.hangsOver(src) }
+	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, hangsOver)) {
+		m.closeStream(now, s)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func (m *Machine) ringDue(now time.Time, s *stream) {
 	// STREAM-6: it has lingered.
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
-		m.closeUnwanted(now, s)
+		m.closeStream(now, s)
 	}
 	m.ringAlarms(now, s)
 	// Its server does not read.
@@ -166,13 +166,23 @@ func (m *Machine) retry(s *stream) {
 	s.goIdle()
 }
 
-// restart begins a stream anew whose server would not send what the client needs: it was told of values that another
-// server gives from now on (activate), it still has names from before (startOver, answeredUnwanted), it does not hear of names that are
-// added ([hushes]) or of a wildcard (outdated), or it says nothing of a type (passesOver).
-func (m *Machine) restart(now time.Time, s *stream) {
+// closeStream ends a stream that the server has not ended. One that is wanted is opened again at once: its server would
+// not send what the client needs. It was told of values that another server gives from now on (activate), it still has
+// names from before (startOver, answeredUnwanted), it does not hear of names that are added ([hushes]) or of a wildcard
+// (outdated), or it says nothing of a type (passesOver). One that nobody wants stays closed. Where the server had not
+// spoken yet a pause follows then, lest a program that watches and stops dials without end.
+func (m *Machine) closeStream(now time.Time, s *stream) {
+	responded := s.responded
 	m.fx.Close = append(m.fx.Close, s.ref)
-	m.endIncarnation(now, s, nil)
-	m.open(s)
+	switch wanted := m.endIncarnation(now, s, nil); {
+	case wanted:
+		m.open(s)
+	case responded:
+		s.goIdle()
+	default:
+		s.state = waiting
+		m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
+	}
 }
 
 // endIncarnation tells that a stream is over, and forgets what was known of it (reset, forgetTypes). It says whether the
@@ -215,20 +225,6 @@ func (m *Machine) forgetTypes(s *stream) bool {
 	s.links = nil
 	s.quirks = newQuirks(s)
 	return false
-}
-
-// closeUnwanted ends a stream that nobody needs any more. Where the server had not spoken yet a
-// pause follows, lest a program that watches and stops dials without end.
-func (m *Machine) closeUnwanted(now time.Time, s *stream) {
-	responded := s.responded
-	m.fx.Close = append(m.fx.Close, s.ref)
-	m.endIncarnation(now, s, nil)
-	if responded {
-		s.goIdle()
-		return
-	}
-	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
 }
 
 // countWatch counts watches: the first opens the stream, the last starts its lingering. A wait

@@ -21,7 +21,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	for _, s := range src.reached() {
 		m.countWatch(now, s, +1)
 		if s.link(w.Type.URL).answeredUnwanted(w.sub) {
-			m.restart(now, s)
+			m.closeStream(now, s)
 		}
 	}
 	m.loadSoon(now, w.sub)

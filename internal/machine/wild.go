@@ -106,5 +106,5 @@ func (m *Machine) restartPaced(now time.Time, s *stream) {
 		s.restarts = pauses{} // the stream stood for long
 	}
 	s.restarts.begin(now, restartFirst, restartMost)
-	m.restart(now, s)
+	m.closeStream(now, s)
 }
