@@ -182,7 +182,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, it := range resp.statements {
-		// LKG-5, CFG-5: what a full state leaves out is not answered.
+		// CFG-5: what a refused full state leaves out is not answered.
 		answered := it.sub.wanted() && it.sub.status == StatusRequested && it.kind < statesAbsent
 		if answered || it.kind == statesTwice {
 			spoil(it.sub)

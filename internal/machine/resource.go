@@ -99,15 +99,16 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	m.report(sub, to, all)
 }
 
-// dropState lets go of a value, or of a collection's first state, and has the store forget it; a collection's members have
-// statements of their own.
+// dropState lets go of a value, or of a collection's first state, if there is one; a collection's members have statements of
+// their own.
 func (m *Machine) dropState(sub *subscription) {
-	// LKG-5: what is gone, whether the server said so, lacks it, or gave a value that takes it along.
+	// LKG-5: the store forgets what is gone, and what is not there though it was never loaded.
 	m.unstore(sub)
 	switch {
+	case !sub.usable():
 	case sub.isCollection():
 		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested // lest setStatus takes what follows for told
-	case sub.held():
+	default:
 		m.leaveCollection(sub)
 		sub.hold(nil, given{})
 		// DELTA-10: no version is left to list.

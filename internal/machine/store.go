@@ -5,6 +5,13 @@ import (
 	"time"
 )
 
+// A store keeps accepted values for the next start of the program; store_load.go takes them into the state. It forgets
+//   - what is not there any more, whoever decided that ([Machine.dropState]): among it a name that was never loaded, once a
+//     full state lacks it and its time is over ([Machine.timedOut]);
+//   - names that nobody watches, and that a complete collection lacks ([Machine.forgetUnseenStored]).
+//
+// Silence alone has it forget nothing. What a server says while the store is read counts ([Load.place]).
+
 // loadAfter is how long a server may be silent about a type until the store is asked.
 const loadAfter = time.Second
 
@@ -92,9 +99,8 @@ func (m *Machine) store(sub *subscription, expires int64) {
 	m.keepStored(sub, k)
 }
 
-// unstore has the store forget what is not held any more.
+// unstore has the store forget what it has of a subscription.
 func (m *Machine) unstore(sub *subscription) {
-	// LKG-5: explicit absence removes.
 	if sub.storable() {
 		m.keepStored(sub, Kept{Name: sub.name})
 	}
@@ -162,7 +168,8 @@ func (m *Machine) forgetUnseenStored(l *link) {
 		switch {
 		case !c.ownedBy(l.stream): // another server had to tell it
 			l.cache.unsettled = append(l.cache.unsettled, c)
-		case c.complete && !c.gone: // though maybe nobody watches it at the moment
+		// LKG-5: what it lacks is forgotten, though maybe nobody watches it at the moment.
+		case c.complete && !c.gone:
 			m.fx.Keep = append(m.fx.Keep, Keep{
 				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c),
 			})

@@ -26,14 +26,17 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 	ld.decoded(m, now)
 }
 
-// place finds the subscription of what the store has, or the collection that it is to be a member of;
-// neither if it is not looked for.
+// place finds the subscription of what the store has, or the collection that it is to be a member of; neither if it is not
+// looked for, or a server has spoken of it.
 func (ld *Load) place(name string) (sub *subscription, of *collection) {
 	of = ld.collectionOf(name)
 	switch sub = ld.cache.subs.get(name); {
+	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
+	case sub == nil && (ld.heardServer() || ld.gone[name]):
+		return nil, nil
 	case sub == nil:
 		return nil, of
-	case sub.isCollection(), sub.of.source != ld.source, sub.status != StatusRequested, sub.held(), of == nil && !ld.isFor(sub):
+	case !sub.unanswered(), sub.isCollection(), sub.of.source != ld.source, of == nil && !ld.isFor(sub):
 		return nil, nil
 	}
 	return sub, nil
@@ -109,8 +112,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 		return // since it was loaded
 	}
 	sub, of := ld.place(e.Name)
-	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
-	if sub == nil && (of == nil || ld.heardServer() || ld.gone[e.Name]) {
+	if sub == nil && of == nil {
 		return
 	}
 	if err := ld.unusable(it, r); err != nil {

@@ -55,7 +55,6 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	if !l.silenceTells() {
 		return // what was passed over is not watched any more
 	}
-	// LKG-5: what a complete state lacks is forgotten.
 	m.forgetUnseenStored(l)
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
 		return // nothing is missing while the server has not spoken, or the wildcard waits for a stream of its own

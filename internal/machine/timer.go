@@ -83,6 +83,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 // resource.
 func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	l, known := sub.link(), sub.usable()
+	// A full state, or the complete one of a collection, lacks it.
 	lacked := sub.unconfirmed || sub.seen.before(l.lastFullState) || sub.of.complete
 	sub.unconfirmed = false
 	if sub.isStar() && l.form == wildExplicit && !known {
@@ -91,18 +92,15 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	if patient(sub.watches()) && !(known && lacked) {
 		return // E-3: the watches wait for ever
 	}
-	// LKG-5: a full state or the complete one of a collection lacks it.
-	if !known && lacked && !sub.loaded() { // else the store has nothing
-		m.unstore(sub)
-	}
 	switch {
 	// WILD-7: nobody watches its name any more, so it goes as other members do that the server does not confirm.
 	case !sub.lives():
 		m.remove(now, sub, ReasonTimeout)
-	// DNE-8: silence is an error. It keeps a stale value, unless a full state or the complete one of a collection lacks it.
+	// DNE-8: silence is an error. It keeps a stale value, unless that is lacked.
 	case l.stream.TransientTimeout > 0, sub.stale() && !lacked:
 		m.setStatus(sub, StatusTimeout, ReasonTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, sub.informed())
-	case known:
+	// LKG-5: what is lacked goes from the store too, though it was not loaded. A store that was asked has nothing.
+	case known, lacked && !sub.loaded():
 		m.remove(now, sub, ReasonTimeout)
 	default:
 		// DNE-7, S-9: there is no such resource; the subscription stays.

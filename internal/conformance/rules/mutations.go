@@ -40,7 +40,7 @@ func Mutations() []Mutation {
 		{"ERR-8", "Machine.findError", never, "a stated absence wins over its resource", "err-resource-wins"},
 		{"ERR-10", "Machine.endFault", drop, "the end of trouble is not told", "err-ambient-cleared"},
 		{"FC-1", "Machine.received", drop, "timers run while a handler blocks", "fc-clock-stands-still"},
-		{"LKG-5", "Machine.timedOut", never, "a late name stays in the store though a collection lacks it", "lkg-name-in-wildcard"},
+		{"LKG-5", "Machine.timedOut", never.Of(1), "a late name stays in the store though a collection lacks it", "lkg-name-in-wildcard"},
 		{"NODE-1", "", always, "every message has the node", "node-first-message"},
 		{"NODE-5", "link.owesNode", never, "a changed node waits for the next request", "node-params"},
 		{"NODE-5", "Machine.withParams", places.Put("$[:0]"), "a new stream has the node of the bootstrap", "node-params"},
