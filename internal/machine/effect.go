@@ -335,6 +335,7 @@ type Load struct {
 	complete map[string]*Kept // of collections
 	tasks    []*Task          // that are not done with, in order
 	last     bool             // no more entries come
+	late     bool             // a server has spoken of the type meanwhile, so that collections get no members
 	refused  int              // how many entries were not usable
 	why      error            // what was wrong with the first of them; nil for none
 }

@@ -31,10 +31,11 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 func (ld *Load) place(name string) (sub *subscription, of *collection) {
 	of = ld.collectionOf(name)
 	switch sub = ld.cache.subs.get(name); {
-	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
-	case sub == nil && (ld.heardServer() || ld.gone[name]):
-		return nil, nil
 	case sub == nil:
+		// LKG-5: what a server said meanwhile counts, though its stream has ended since.
+		if ld.late = ld.late || ld.heardServer(); ld.late || ld.gone[name] {
+			return nil, nil
+		}
 		return nil, of
 	case !sub.unanswered(), sub.isCollection(), sub.of.source != ld.source, of == nil && !ld.isFor(sub):
 		return nil, nil
@@ -160,7 +161,8 @@ func (ld *Load) unusable(it *Item, r Result) error {
 func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 	sub.from = fromStore
 	// LKG-7: a store may say so of a name that is no collection's.
-	if e := ld.complete[sub.name]; e != nil && sub.isCollection() {
+	// LKG-8: a collection is not complete by it if members were passed over.
+	if e := ld.complete[sub.name]; e != nil && sub.isCollection() && !ld.late {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}
