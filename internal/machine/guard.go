@@ -183,7 +183,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	}
 	for _, it := range resp.statements {
 		// CFG-5: what a refused full state leaves out is not answered.
-		answered := it.sub.wanted() && it.sub.status == StatusRequested && it.kind < statesAbsent
+		answered := it.sub.wanted() && it.sub.unanswered() && it.kind < statesAbsent
 		if answered || it.kind == statesTwice {
 			spoil(it.sub)
 		}

@@ -169,7 +169,7 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 	m.restartPaced(now, s) // S-30: the names are requested on a new stream
 }
 
-// unknown says that nothing is known of a resource that is subscribed to.
+// unknown says that no server has answered for a resource that is subscribed to.
 func (l *link) unknown(sub *subscription) bool {
-	return l.has(sub) && sub.subscribed && sub.status == StatusRequested && !sub.isCollection()
+	return l.has(sub) && sub.subscribed && sub.unanswered() && !sub.isCollection()
 }

@@ -189,7 +189,7 @@ func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
 			m.remove(now, sub, ReasonAbsent)
 		default:
 			// LKG-5: a full state that came before does not lack it.
-			if sub.unanswered() && sub.seen.before(l.lastFullState) {
+			if sub.unanswered() && !sub.usable() && sub.seen.before(l.lastFullState) {
 				sub.seen = l.lastFullState
 			}
 			m.await(now, sub) // DNE-2: the request has left

@@ -106,7 +106,7 @@ func (src *source) answersFor(server int, authority string) bool {
 func (src *source) lacks() bool {
 	for _, sh := range src.shares {
 		for sub := range sh.all() {
-			if sub.wanted() && sub.status == StatusRequested { // FALLBACK-1: not DOES_NOT_EXIST, nor NACKED
+			if sub.wanted() && sub.unanswered() { // FALLBACK-1: not DOES_NOT_EXIST, nor NACKED
 				return true
 			}
 		}

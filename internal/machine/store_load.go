@@ -37,7 +37,7 @@ func (ld *Load) place(name string) (sub *subscription, of *collection) {
 			return nil, nil
 		}
 		return nil, of
-	case !sub.unanswered(), sub.isCollection(), sub.of.source != ld.source, of == nil && !ld.isFor(sub):
+	case !sub.unanswered(), sub.usable(), sub.isCollection(), sub.of.source != ld.source, of == nil && !ld.isFor(sub):
 		return nil, nil
 	}
 	return sub, nil
@@ -91,7 +91,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 			continue // the wildcard ended, and began again with a load of its own
 		}
 		delete(ld.loads, sub)
-		if sub.wanted() && sub.unanswered() {
+		if sub.wanted() && sub.unanswered() && !sub.usable() {
 			m.foundNothing(ld, sub)
 		}
 	}

@@ -14,8 +14,8 @@ type Status uint8
 
 // The statuses.
 const (
-	StatusUnknown Status = iota
-	StatusRequested
+	StatusUnknown   Status = iota
+	StatusRequested        // see [subscription.unanswered]
 	StatusDoesNotExist
 	StatusAcked
 	StatusNacked
@@ -220,8 +220,10 @@ func (sub *subscription) storable() bool {
 	return sub.of.cache.typ.Stored && sub.of.source.Stored
 }
 
-// unanswered says that no server has answered for it yet, and the store has no value; trouble with the server is no answer.
-func (sub *subscription) unanswered() bool { return sub.status == StatusRequested && !sub.usable() }
+// unanswered says that no server has answered for it: not since it was first wanted, or was asked for anew
+// ([subscription.askAnew]), or what was known went. What the store has and trouble with the server are no answers, so a
+// stale value may be held.
+func (sub *subscription) unanswered() bool { return sub.status == StatusRequested }
 
 // needsStore says that nothing at all is known of what is watched, not even that the store has nothing: then the store is
 // asked. For a fallback a stale value is lacking too; see [source.lacks].
@@ -232,7 +234,7 @@ func (sub *subscription) needsStore() bool {
 // loading says whether the store is being asked for a subscription of which no server has spoken meanwhile: its watches
 // wait for the answer.
 func (sub *subscription) loading() bool {
-	return sub.status == StatusRequested && sub.of.source.share(sub.of.cache).loads[sub] != nil
+	return sub.unanswered() && sub.of.source.share(sub.of.cache).loads[sub] != nil
 }
 
 // extra is what few subscriptions have. The zero value is nothing.

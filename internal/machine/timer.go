@@ -120,7 +120,7 @@ type fetch Watch
 // now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time) {
 	w := (*Watch)(f)
-	if !w.sub.unanswered() {
+	if !w.sub.unanswered() || w.sub.usable() {
 		return
 	}
 	if s := w.sub.stream(); s.clock.stopped() {

@@ -15,7 +15,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	src.shareOf(c)
 	m.agenda.touch(src.streams...)
 	c.collectionOf(src, w).attach(w)
-	if sub := w.sub; sub.timer == 0 && sub.status == StatusRequested {
+	if sub := w.sub; sub.timer == 0 && sub.unanswered() {
 		m.await(now, sub) // it was subscribed to already
 	}
 	for _, s := range src.reached() {
