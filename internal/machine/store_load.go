@@ -92,7 +92,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 		}
 		delete(ld.loads, sub)
 		if sub.wanted() && sub.unanswered() && !sub.usable() {
-			m.foundNothing(ld, sub)
+			m.endLoad(ld, sub)
 		}
 	}
 	if len(ld.loads) == 0 {
@@ -157,8 +157,9 @@ func (ld *Load) unusable(it *Item, r Result) error {
 	return nil
 }
 
-// foundNothing ends the waiting for what the store does not have, and tells a collection that this is all.
-func (m *Machine) foundNothing(ld *Load, sub *subscription) {
+// endLoad ends the waiting of what has no value now: a resource that the store does not have, or a collection, which has its
+// first state if the store says so.
+func (m *Machine) endLoad(ld *Load, sub *subscription) {
 	sub.from = fromStore
 	// LKG-7: a store may say so of a name that is no collection's.
 	// LKG-8: a collection is not complete by it if members were passed over.

@@ -36,15 +36,10 @@ func (l *link) owesAnswer(sub *subscription) bool {
 	case sub.held() && !sub.stale():
 		return false
 	}
+	otherwise := sub.status == StatusNacked || sub.status == StatusReceivedError || sub.absent() && sub.reason != ReasonTimeout
 	// DNE-5, DNE-6: a refused value, an error or an absence on this stream is an answer, which may be faster than the news
 	// that the request has left. On an earlier stream it was none for this one.
-	return !l.answered(sub)
-}
-
-// answered says that the server has answered for a resource otherwise than by a value, so that its silence from now on
-// means nothing.
-func (l *link) answered(sub *subscription) bool {
-	return l.spokeOf(sub) && (sub.status == StatusNacked || sub.status == StatusReceivedError || sub.absent() && sub.reason != ReasonTimeout)
+	return !(otherwise && l.spokeOf(sub))
 }
 
 // spokeOf says that the server has spoken of a resource, on this stream and not on an earlier one.
