@@ -151,7 +151,7 @@ func (v *view) inContext(kind resource.AnyType, l xdstp.Locator, collection bool
 		ctx = v.client.config.Context(kind.TypeURL())
 	}
 	if collection && kind.FullState() {
-		// CTX-2: the node's parameters, for collections.
+		// CTX-2: the node's parameters, for collections of types whose responses hold everything, as Listeners and Clusters.
 		ctx.Node = slices.Concat(v.client.nodeParams, ctx.Node)
 	}
 	if err := ctx.Check(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Status is the status of a resource.
 func Status(s client.State) adminv3.ClientResourceStatus {
-	// CSDS-3: the status of this resource, whatever else its response had.
+	// CSDS-3: the status of this resource. The machine refuses the resources of a response one by one.
 	return adminv3.ClientResourceStatus(adminv3.ClientResourceStatus_value[string(s.Status)])
 }
 
