@@ -168,7 +168,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 		name := sub.versionName()
 		// DELTA-1, S-13: versions of all that is held, for collections too.
 		switch {
-		// DELTA-3: the active server's own, and not that of another server.
+		// DELTA-3: the active server's own, and not that of another server, nor what it has to confirm.
 		case !l.owns(sub) || !sub.listable() || sub.unconfirmed:
 			l.unlisted(sub)
 		case told[name]: // that of another name of the resource

@@ -50,8 +50,8 @@ func (r *reader) absences() (all []statement) {
 		return nil
 	}
 	// SOTW-9: what has another active server stays.
-	// SOTW-10: what is invalid or has an error is there.
 	for sub := range r.link.owned() {
+		// SOTW-10: what is invalid or has an error is there.
 		if sub.seen == r.serial || sub.isCollection() {
 			continue
 		}
