@@ -35,7 +35,8 @@ type Proposal struct {
 	Server  string // URI, as in [Event]
 	Version string // of the response; often empty in delta, and for silence
 	// Held is how many resources of the type the stream has, for all authorities that share it,
-	// and Left how many it would have afterwards. A resource counts once, by however many aliases it is watched.
+	// and Left how many it would have afterwards. A resource counts once, by however many aliases it is watched,
+	// and not at all where its deletion was accepted and it is kept for the grace of [DeletionAfter] alone.
 	Held, Left int
 	// Changed are the resources that would have a first or another value; also a Secret if files
 	// that it refers to have changed, where the transport looks at them.

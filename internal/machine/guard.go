@@ -54,8 +54,11 @@ func (m *Machine) propose(resp *response) {
 		case o.refused:
 			p.Invalid++
 			will[o.sub] = o.sub.held() && !l.dropsRefused(o.sub)
-		case o.changed && l.has(o.sub):
+		case !l.has(o.sub):
+		case o.changed:
 			p.Changed = append(p.Changed, Change{o.sub.name, !o.sub.held(), o.value, o.raw})
+			fallthrough
+		default:
 			will[o.sub] = true
 		}
 	}
@@ -70,15 +73,15 @@ func (m *Machine) askGuard(l *link, p Proposal, will map[*subscription]bool) {
 		if holds, said := will[sub]; said {
 			return holds
 		}
-		return sub.held()
+		return sub.stays()
 	}
 	for sub := range l.owned() {
-		if sub.held() && !left(sub) {
+		if sub.stays() && !left(sub) {
 			p.Removed = append(p.Removed, sub.name)
 		}
 	}
 	slices.Sort(p.Removed)
-	p.Held = l.countResources((*subscription).held, (*subscription).heldResourceName)
+	p.Held = l.countResources((*subscription).stays, (*subscription).heldResourceName)
 	p.Left = l.countResources(left, (*subscription).resourceName)
 	m.fx.Guard = append(m.fx.Guard, &p)
 }

@@ -111,6 +111,11 @@ func (sub *subscription) credit() { sub.from = uint16(sub.stream().server + 1) }
 // keptDeleted says that the value is held against the server's word that it is gone.
 func (sub *subscription) keptDeleted() bool { return sub.held() && sub.status == StatusDoesNotExist }
 
+// stays says that a value is held, and not only for the grace of a deletion, which was judged when it came.
+func (sub *subscription) stays() bool {
+	return sub.held() && !(sub.keptDeleted() && sub.leaseOf(leaseGrace) != nil)
+}
+
 // exists says that there is such a resource, as far as the server said: it is held, or its value was refused, or there
 // is an error for it. The watches of collections were told so.
 func (sub *subscription) exists() bool {
