@@ -143,10 +143,10 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	return sub.held() && !sub.foreign() && version != "" && accepted && l.cache.typ.URL != virtualHost
 }
 
-// refusedAt says that what is wrong with a resource is that a version of it was refused.
+// refusedAt says that what is wrong with a resource is that a version of it was refused. An empty one tells nothing apart.
 func (sub *subscription) refusedAt(version string) bool {
 	f := sub.fault()
-	return f != nil && f.Kind == FaultRejected && f.Version == version
+	return version != "" && f != nil && f.Kind == FaultRejected && f.Version == version
 }
 
 // equals says whether the payload is what is held. The names of one resource share their bytes, which are
