@@ -99,7 +99,7 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 		possible(w.mortal, "TTL-1: nothing has a time to live")
 	case n.Reason != ReasonTimeout:
 		// It was given to the wildcard, whose full state lacks it.
-		given := structured(n.Name) && w.beside(sw.Type)
+		given := structured(n.Name) && (sw.Name == star || w.beside(sw.Type))
 		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
 		kept := was.ambient != nil                            // for a while, which may end when another server is active
 		lacked := !was.held() || st.lacked(n.Name, st.gave(n.Name, was.value()))
