@@ -5,8 +5,16 @@ import (
 	"time"
 )
 
+// A source uses its servers in their order. Which one is active changes in three ways:
+//   - the first watch after a time without any has chooseServer choose;
+//   - trouble with the active server ([Machine.down]), or a watch that begins while there is trouble ([Machine.watch]), has
+//     fallBackSource take a server after it, if something is lacking;
+//   - the first response of a server before the active one has revert take that one ([Machine.received]).
+//
+// activate then does what follows.
+
 // passUnreachable is the index of the first server, from i on, that is not known to be unreachable; the last one
-// if all are. It logs which servers the source leaves for it.
+// if all are. It logs which servers the source leaves.
 func (m *Machine) passUnreachable(src *source, i int) int {
 	for ; i+1 < len(src.streams) && src.streams[i].unreachable(); i++ {
 		if i >= src.active {
@@ -19,7 +27,7 @@ func (m *Machine) passUnreachable(src *source, i int) int {
 // chooseServer chooses the server for the first watch after a time without any.
 func (m *Machine) chooseServer(now time.Time, src *source) {
 	for _, sh := range src.shares {
-		sh.timer = 0 // LKG-9: the time until the store is asked begins with the first watch
+		sh.timer = 0 // LKG-9: the time after which the client asks the store begins with the first watch
 	}
 	to := m.passUnreachable(src, 0)
 	if to == src.active {
@@ -33,11 +41,11 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 	}
 	src.active = to
 	for _, s := range src.reached() {
-		m.startOver(now, src, s) // its first request listed values that were just forgotten
+		m.closeIfNamed(now, src, s) // its first request listed versions of values that the client has just forgotten
 	}
 }
 
-// fallBack has every source that needs it use its next server instead of one that failed.
+// fallBack has each source whose active server is in trouble fall back, if it has to.
 func (m *Machine) fallBack(now time.Time, s *stream) {
 	// FALLBACK-2: each source by itself.
 	for _, src := range s.sources {
@@ -47,9 +55,9 @@ func (m *Machine) fallBack(now time.Time, s *stream) {
 	}
 }
 
-// fallBackSource has a source leave the active server, which cannot be reached, for the first one after it that is not
-// known to be so, if something is lacking (gRFC A71). If all are, the last one is active, and the watches are told of
-// its trouble, as the result says.
+// fallBackSource makes another server active instead of one that cannot be reached, if something is lacking (gRFC A71): the
+// first one after it that is not known to be unreachable. If all are unreachable, the last one becomes active, and the result
+// says that the watches were told of its trouble.
 func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 	// FALLBACK-1: only where something is lacking.
 	if src.active+1 == len(src.streams) || !src.ReachabilityOnly && !src.lacks() {
@@ -59,7 +67,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) (told bool) {
 	return src.stream().unreachable()
 }
 
-// revert makes a server that spoke the active one of all sources at which it stands by (gRFC A71).
+// revert makes a server that has responded active again, in all sources that use a server after it (gRFC A71).
 func (m *Machine) revert(now time.Time, s *stream) {
 	for _, src := range s.sources {
 		// FALLBACK-5: the first response of a server before the active one, of any type that was requested from it.
@@ -72,13 +80,13 @@ func (m *Machine) revert(now time.Time, s *stream) {
 	}
 }
 
-// activate makes another server the active one. What is wanted and known stays as it is; the servers up
-// to the active one are to know what is wanted, and those after it nothing.
+// activate makes another server the active one. What is wanted and known stays as it is. Names are requested from the servers
+// up to the active one, and from none after it.
 func (m *Machine) activate(now time.Time, src *source, to int) {
 	m.agenda.touch(src.streams...)
 	from, dst, was := src.stream(), src.streams[to], src.active
 	if to > was {
-		m.startOver(now, src, dst)
+		m.closeIfNamed(now, src, dst)
 	}
 	src.active = to
 	for _, sh := range src.shares {
@@ -90,7 +98,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellEveryone(src.share(l.cache).all(), f, (*subscription).watches)
 		}
 	}
-	dst.troubled = true // when it speaks, who was told of another server's trouble is told that all is well
+	dst.troubled = true // watches may know of another server's trouble, so they are told when this server speaks
 	for i := was + 1; i <= to; i++ {
 		m.countWatch(now, src.streams[i], +src.watches)
 	}
@@ -103,13 +111,13 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	}
 }
 
-// handOver has the active server of a source do what the one before it did for a type's names, and says
-// what each server is to know of.
+// handOver gives the names of a type to the server that is active now, in place of the one that was: requests name them or
+// do so no more, and their timers begin anew.
 func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	c, src, subs := sh.cache, sh.source, slices.SortedFunc(sh.all(), byName)
 	for _, sub := range subs {
 		if sub.of.source != src {
-			continue // the end of its glob has given it to the wildcard of another source
+			continue // dropIfUnwanted has dropped its glob, and the wildcard of another source has it now
 		}
 		if sub.wanted() {
 			// FALLBACK-3: all names are requested from the next server.
@@ -122,10 +130,10 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 			}
 		}
 		l := sub.link()
-		sub.forgetStream() // DNE-5: at this server it has a full period
-		sub.seen = 0       // and not with the stream: a response that outlives its stream compares it
+		sub.forgetStream() // DNE-5: this server has a full period to answer
+		sub.seen = 0       // forgetStream leaves that, since a response that is worked on after the end of its stream compares it
 		sub.subscribed = l != nil && l.named(sub)
-		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
+		if !sub.subscribed { // SOTW-6: what requests name stays until the one that unsubscribes it
 			c.dropIfUnwanted(sub)
 		}
 		if l != nil && l.has(sub) && !sub.isCollection() {
@@ -140,17 +148,16 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 	}
 }
 
-// startOver closes the stream of a server that still has the source's names from before: on that one it would not send
-// them again.
-func (m *Machine) startOver(now time.Time, src *source, s *stream) {
-	hangsOver := func(l *link) bool { return l.hangsOver(src) }
-	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, hangsOver)) {
+// closeIfNamed closes the stream of a server that a source uses again, if requests on it name subscriptions of the source
+// from before: on this stream the server would not send these again.
+func (m *Machine) closeIfNamed(now time.Time, src *source, s *stream) {
+	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, func(l *link) bool { return l.namesAnyOf(src) })) {
 		m.closeStream(now, s)
 	}
 }
 
-// hangsOver says whether a server still knows of names of a source that is to use it again.
-func (l *link) hangsOver(src *source) bool {
+// namesAnyOf says whether requests of the link name a subscription of a source.
+func (l *link) namesAnyOf(src *source) bool {
 	for sub := range src.share(l.cache).all() {
 		if l.named(sub) {
 			return true

@@ -6,8 +6,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// Source is who answers for names: servers in order of priority. The first is used; when it
-// cannot be reached and something is lacking, the next one is (gRFC A71).
+// Source is the servers that answer for some names, in order of priority. The first is used. When it cannot be reached and
+// something is lacking, the next one is used (gRFC A71).
 type Source struct {
 	Servers []int // indices of the machine's servers; at least one
 	// ReachabilityOnly is gRFC A95's fallback_on_reachability_only: the next server is used
@@ -39,10 +39,10 @@ type source struct {
 	index     int
 	streams   []*stream // of the servers
 	active    int
-	watches   int      // that are alive
+	watches   int      // that are not over
 	shares    []*share // of the types that were watched
 	heldBytes int64    // of the payloads of what is held, those that several subscriptions share once
-	all       *Fault   // that joined made last, so that many hear of the same one
+	all       *Fault   // what withHigher returned last, so that many watches are told the same one
 }
 
 type sourceKey struct {
@@ -101,12 +101,11 @@ func (src *source) answersFor(server int, authority string) bool {
 	return src.Answers == nil || src.Answers(server, authority)
 }
 
-// lacks says whether something is watched that no server has spoken of, though the store may have it. What is known not
-// to exist, or was refused, is not lacking.
+// lacks says whether something that is watched is unanswered, though a value from the store may be held.
 func (src *source) lacks() bool {
 	for _, sh := range src.shares {
 		for sub := range sh.all() {
-			if sub.wanted() && sub.unanswered() { // FALLBACK-1: not DOES_NOT_EXIST, nor NACKED
+			if sub.wanted() && sub.unanswered() { // FALLBACK-1: an absence and a refused value are answers
 				return true
 			}
 		}

@@ -22,7 +22,7 @@ type stream struct {
 	typ     *Type // nil if aggregated
 	state   streamState
 	links   []*link   // of its types, in the order in which they are sent
-	watches int       // that are alive
+	watches int       // that are not over
 	sources []*source // that may use it, as they were first used
 
 	agenda *agenda
@@ -49,12 +49,12 @@ type stream struct {
 
 // trouble is that a server cannot be reached, and what watches were told of that.
 type trouble struct {
-	fault *Fault // why it cannot; nil while it can, and until known
-	// notified are the troubles that watches were told of since the server last spoke, the newest few. None of them is
-	// told again: attempts may fail by turns.
+	fault *Fault // why it cannot be reached; nil if it can, or if that is not known yet
+	// notified are the newest few troubles that watches were told of since the server last responded. None of them is
+	// told again, since attempts may fail in two ways by turns.
 	notified []*Fault
 	troubled bool // a watch may know of trouble, maybe that of another server that was active then: its end is to be told
-	telling  bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
+	telling  bool // handlers still have a notice of trouble; of those that come meanwhile the newest is told after it
 }
 
 // incarnation is what is known of a stream since it was opened last, but for what its types know.
@@ -76,8 +76,8 @@ func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
 // toldUp says that the program was told that the stream stands. Of a server that is polled only an answer shows that.
 func (s *stream) toldUp() bool { return s.state == up && (!s.Polled || s.responded) }
 
-// livedLong says that a stream on which the server had little to say, or too much was asked of it, counts as one that was
-// of use: the waits before the next need not grow.
+// livedLong says that a stream stood long enough for the waits before the next one not to grow, though the server sent
+// little or nothing on it, or ended it because too much was asked.
 func (s *stream) livedLong(now time.Time) bool { return s.clock.at(now)-s.opened >= 15*time.Second }
 
 // works says that the server has spoken on this incarnation, or has nothing to say, and nothing
@@ -86,7 +86,7 @@ func (s *stream) works() bool {
 	return (s.responded || s.calm) && s.fault == nil
 }
 
-// standsBy says that a source uses a server after it.
+// standsBy says that this is the stream of a server before the active one, for one of its sources.
 func (s *stream) standsBy() bool {
 	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.standsBy(s) })
 }
@@ -104,13 +104,12 @@ func (s *stream) heldBytes() (sum int64) {
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.HoldsAll }
 
-// A server that does not read cannot be answered. Delta owes an answer to each response, so reading
-// has a bound: one server sends much before it reads at all, another reads slowly, and a third
-// never does.
+// In delta the client owes an answer to each response. A server may read slowly, or not at all, and still send. So the client
+// stops reading when too many answers are owed.
 const (
 	maxOwed     = 100              // answers that the client itself holds back
 	maxOwedSize = 1 << 20          // bytes of those that wait for a server to take one
-	takeTimeout = 30 * time.Second // to take a request, once reading stopped for that
+	takeTimeout = 30 * time.Second // for a server to take a request, from when the client stopped reading for that
 )
 
 // answersOwed counts the answers that delta owes one by one, and their bytes.

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// ringDue does what time demands of a stream.
+// ringDue does what is due on a stream: the end of its linger, its alarms, and its end if the server takes no request.
 func (m *Machine) ringDue(now time.Time, s *stream) {
-	// STREAM-6: it has lingered.
+	// STREAM-6: the linger time is over.
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
 		m.closeStream(now, s)
 	}
 	m.ringAlarms(now, s)
-	// Its server does not read.
 	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
 		m.logServer(s, warning, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
 		m.down(now, s, Down{Ref: s.ref, Kind: FaultStream, Err: errDeaf})
@@ -32,8 +31,8 @@ func (m *Machine) open(s *stream) {
 	}
 }
 
-// connected notes that a server has spoken, or that its silence counts as that. It is connected, unless another of its
-// streams, which somebody wants, fails.
+// connected notes that a server has responded, or that its silence counts as a response. The server is connected then,
+// unless another of its streams that has watches is in trouble.
 func (m *Machine) connected(s *stream) {
 	fails := func(o *stream) bool { return o.Server == s.Server && o != s && o.watches > 0 && o.unreachable() }
 	// METRIC-1: connected again, once none fails.
@@ -43,15 +42,15 @@ func (m *Machine) connected(s *stream) {
 	}
 }
 
-// Connected says whether a server is, as gRFC A78 counts: since its first stream was opened, and not from a failure to the
-// next response.
+// Connected says whether a server is connected as gRFC A78 defines it: from the opening of its first stream on, except from
+// a failure to the next response.
 func (m *Machine) Connected(server int) bool { return !m.servers[server].failed }
 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.reset(now)
-	s.clock.stop(now) // handlers may hold up reading from the beginning
+	s.clock.stop(now) // readOn runs it, unless handlers still have a response of the incarnation before
 	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
 	if s.toldUp() {
@@ -60,7 +59,7 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	m.readOn(now, s)
 }
 
-// reset forgets an incarnation, but for the times to live and others that go on: they pass from now on.
+// reset forgets an incarnation. The clock runs from now on: times to live go on while there is no stream.
 func (s *stream) reset(now time.Time) {
 	s.clock.run(now)
 	for _, l := range s.links {
@@ -76,8 +75,8 @@ func (s *stream) reset(now time.Time) {
 // errDeaf ends a stream on which client and server would wait for each other for ever.
 var errDeaf = fmt.Errorf("the server took no request for %v, and its responses wait for more than %d bytes of answers", takeTimeout, maxOwedSize)
 
-// readOn lets the next response be read, which it was not yet: if handlers are done with the last one, that of an
-// earlier incarnation too, and the answers to those before are not too many.
+// readOn has the next response read, if handlers are done with the last one, which may be of an earlier incarnation, and
+// if not too many answers are owed.
 func (m *Machine) readOn(now time.Time, s *stream) {
 	// FC-1: handlers still have the last one.
 	if s.state != up || s.undelivered {
@@ -112,19 +111,20 @@ func (m *Machine) delivered(now time.Time, r Ref) {
 	m.readOn(now, s)
 }
 
-// down: values that are held stay. The end of a stream that had delivered a response is normal (gRFC A57), unless it
-// is a failure to connect, as that of a poll is whatever earlier polls brought. It is normal too where a quirk
-// explains it. Otherwise the server is in trouble, and the watches of its resources hear so.
+// down ends an incarnation that the server or its carrier has ended, and decides whether this is trouble with the server.
+// It is none if a response came on the stream (gRFC A57), or if a quirk explains the end. A failure to connect is trouble
+// even after a response: each poll that fails is one. With trouble sources fall back, and watches are told of it. Values
+// that are held stay.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
-	// BACKOFF-2, S-5: only a response ends the row of failures.
+	// BACKOFF-2, S-5: only a response ends a sequence of failures.
 	responded := s.responded
-	// BACKOFF-3, S-4: whatever the status was, a short pause follows.
+	// BACKOFF-3, S-4: after a response a short wait follows, whatever the status is.
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
 		Down: ev, stream: s,
 		wait: Wait{Server: s.server, Served: responded, Short: well, Failed: true},
 	}
-	// STREAM-5: this end is no error.
+	// STREAM-5: the end after a response is no trouble.
 	if well {
 		end.wait.Failed = false
 	}
@@ -147,7 +147,9 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		s.fault = fault
 	}
 	m.loadForFailed(s) // CACHE-3: the store may serve now
-	m.fallBack(now, s) // FALLBACK-4: watches that another server serves from now on do not hear of this trouble
+	// FALLBACK-1: trouble with the active server.
+	// FALLBACK-4: watches that another server serves from now on are not told of this trouble.
+	m.fallBack(now, s)
 	m.tellTrouble(s)
 	// METRIC-1: a failure is counted once.
 	if !s.failed {
@@ -156,7 +158,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 }
 
-// retry ends a wait. Without watches the next attempt is left to the next watch.
+// retry ends a wait: the client opens the stream again. Without watches the next watch opens it.
 func (m *Machine) retry(s *stream) {
 	if s.watches > 0 {
 		m.open(s)
@@ -166,11 +168,12 @@ func (m *Machine) retry(s *stream) {
 	s.goIdle()
 }
 
-// closeStream ends a stream that the server has not ended. One that is wanted is opened again at once: its server would
-// not send what the client needs. It was told of values that another server gives from now on (activate), it still has
-// names from before (startOver, answeredUnwanted), it does not hear of names that are added ([hushes]) or of a wildcard
-// (outdated), or it says nothing of a type (passesOver). One that nobody wants stays closed. Where the server had not
-// spoken yet a pause follows then, lest a program that watches and stops dials without end.
+// closeStream ends a stream that the server has not ended. A stream that is wanted is opened again at once. The client does
+// so where the server would not send on the old stream what is needed: another server is active now (activate); requests
+// named the subscriptions before (closeIfNamed, answeredUnwanted); the server ignores names that are added ([hushes]), or a
+// wildcard that begins or ends (outdated); or it says nothing of a type (passesOver). A stream that nobody wants stays
+// closed. If the server had not responded on it, a wait follows, so that a program that watches and stops in a loop does not
+// dial more often.
 func (m *Machine) closeStream(now time.Time, s *stream) {
 	responded := s.responded
 	m.fx.Close = append(m.fx.Close, s.ref)
@@ -185,8 +188,8 @@ func (m *Machine) closeStream(now time.Time, s *stream) {
 	}
 }
 
-// endIncarnation tells that a stream is over, and forgets what was known of it (reset, forgetTypes). It says whether the
-// stream is still wanted.
+// endIncarnation tells the program that a stream is over, and forgets the incarnation (reset, forgetTypes). The result says
+// whether the stream is still wanted.
 func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
 	if s.toldUp() {
 		m.tellOf(s.ref, NoticeStreamDown, s.typ.url()).Fault = fault
@@ -195,7 +198,7 @@ func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted
 	responded := s.responded
 	s.reset(now)
 	if wanted = m.forgetTypes(s); responded {
-		m.recovered(s) // by a response that is maybe still being worked on
+		m.recovered(s) // the work on the response may not be finished, and then this was not yet done
 	}
 	return wanted
 }
@@ -206,8 +209,8 @@ func (s *stream) goIdle() {
 	s.trouble = trouble{telling: s.telling}
 }
 
-// forgetTypes drops what nobody wants any more of the sources that use the stream, and its types if nothing is watched on
-// it. It says whether anything is.
+// forgetTypes drops the subscriptions that nobody wants, of the sources whose active server has the stream, and all types
+// of the stream if it has no watches. The result says whether it has any.
 func (m *Machine) forgetTypes(s *stream) bool {
 	for _, src := range s.sources {
 		if src.stream() == s {
@@ -227,8 +230,8 @@ func (m *Machine) forgetTypes(s *stream) bool {
 	return false
 }
 
-// countWatch counts watches: the first opens the stream, the last starts its lingering. A wait
-// goes on without watches: who comes back hears at once what is wrong, and dials no sooner.
+// countWatch counts the watches of a stream: the first opens it, and with the end of the last it begins to linger. A wait
+// between streams goes on without watches: a watch that begins meanwhile is told the trouble at once, and waits for the rest.
 func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {

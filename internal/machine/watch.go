@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// watch begins a watch: it joins its subscription, is told what is known, and the next request names what it wants.
+// watch begins a watch: it joins its subscription and is told what is known. The next request subscribes to its name.
 func (m *Machine) watch(now time.Time, w *Watch) {
 	src := m.sourceOf(int(w.Source), w.Type)
 	c := m.cacheOf(w.Type, src.Scope)
@@ -16,7 +16,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.agenda.touch(src.streams...)
 	c.collectionOf(src, w).attach(w)
 	if sub := w.sub; sub.timer == 0 && sub.unanswered() {
-		m.await(now, sub) // it was subscribed to already
+		m.await(now, sub) // a request has already subscribed to it
 	}
 	for _, s := range src.reached() {
 		m.countWatch(now, s, +1)
@@ -26,7 +26,8 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	}
 	m.loadSoon(now, w.sub)
 	m.tellHeld(w)
-	// FALLBACK-6: a new watch may fall back at once. What others lack was looked at when the server failed.
+	// FALLBACK-6: a watch that begins while the active server is in trouble, and that no server has answered for, makes the
+	// source fall back at once. For what other watches lack [Machine.down] has decided that already.
 	told := src.stream().unreachable() && w.sub.unanswered() && m.fallBackSource(now, src)
 	if !told {
 		m.tellLate(w)
@@ -36,10 +37,11 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	}
 }
 
-// answeredUnwanted says that a server was told of a glob and has responded, maybe while nobody wanted the glob and another
-// server was active, so that the glob was forgotten though this one was not told otherwise. Names have [hushes].
+// answeredUnwanted says that requests to a server name a glob whose members it may have sent while nobody watched the glob:
+// the client forgot the glob when another server was active, and did not unsubscribe it here. For names [hushes] does the
+// same.
 func (l *link) answeredUnwanted(sub *subscription) bool {
-	// FALLBACK-5, GLOB-2: it would not send the members again.
+	// FALLBACK-5, GLOB-2: the server would not send the members again.
 	return l != nil && l.firstResponse != 0 && sub.isCollection() && !sub.subscribed && l.named(sub)
 }
 
@@ -68,8 +70,8 @@ func (c *collection) attach(w *Watch) {
 	}
 }
 
-// tellHeld tells a watch that begins what is held. One of a collection hears of each member, and then that it has the
-// first state.
+// tellHeld tells a watch that begins what is held. A watch of a collection is told each member, and then that the collection
+// has its first state.
 func (m *Machine) tellHeld(w *Watch) {
 	sub := w.sub
 	if !w.Wildcard {
@@ -94,14 +96,14 @@ func (m *Machine) tellHeld(w *Watch) {
 	}
 }
 
-// tellValue tells a held value, whose bytes whoever runs the machine decodes again.
+// tellValue tells a held value. The caller of the machine decodes its bytes again.
 func (m *Machine) tellValue(sub *subscription, to, all []*Watch) {
 	n := m.noticeTo(sub, NoticeUpdated, to, all)
 	n.Held, n.Raw, n.Locator, n.Attributes = true, sub.raw, sub.locator, sub.attributes()
 }
 
-// askAnew forgets what the server said of a name that has no value, since the server is about to be asked
-// for it again, and has to answer. What watches of collections were told stays.
+// askAnew forgets what the server said of a name that has no value: a request is about to subscribe to the name again, and
+// the server has to answer. What watches of collections were told stays.
 func (sub *subscription) askAnew() {
 	// DELTA-7: each subscription is answered.
 	if !sub.held() && len(sub.informed()) == 0 {
@@ -110,10 +112,10 @@ func (sub *subscription) askAnew() {
 	}
 }
 
-// unwatch ends a watch. What the server was told of is kept until the message is composed that takes it
-// back ([link.flushNames]), so that a watch that comes back before it finds everything as it was.
+// unwatch ends a watch. A subscription that the server was told of is kept until the request is composed that unsubscribes
+// it ([link.flushNames]), so that a watch that begins before that joins it.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
-	// WATCH-2: it was stopped before.
+	// WATCH-2: the watch has ended already.
 	if w.sub == nil {
 		return
 	}
@@ -133,7 +135,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	for _, s := range src.reached() {
 		m.countWatch(now, s, -1)
 	}
-	// SOTW-6: what the server was told of is kept.
+	// SOTW-6: a subscription that the server was told of is kept.
 	if !sub.lives() {
 		sub.of.cache.dropIfUnwanted(sub)
 	}
