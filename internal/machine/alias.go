@@ -18,18 +18,19 @@ var (
 	errTypeAliases = fmt.Errorf("the resources of the type have more than %d aliases that are watched", maxTypeAliases)
 )
 
-// aliases are the names of a type that are watched and are not the resources' own (xDS protocol,
-// Resource.aliases). The subscription of such a name holds the interest in it; the bytes, the value and
-// what stands beside it are one copy, shared with the subscriptions of the resource's other names. It is
-// no member of a collection. The zero value has none.
+// aliases are the watched names of a type that are aliases of resources (xDS protocol, Resource.aliases), and not their
+// own names. Such a name has a subscription of its own. Its bytes, its value and what stands beside the value are one copy,
+// shared with the subscriptions of the resource's other names. It is no member of a collection. The zero value has none.
+//
+// A response finds subscriptions by aliases in reader_alias.go.
 type aliases struct {
-	targets map[string]*aliasTarget // by the canonical text of what the server calls the resource
+	targets map[string]*aliasTarget // by the canonical text of the name that the server gives the resource
 	count   int                     // of the subscriptions of aliases
 }
 
-// aliasTarget is a resource as the server calls it, and the subscriptions of its aliases.
+// aliasTarget is a resource of which aliases are watched, and the subscriptions of these.
 type aliasTarget struct {
-	name  string // canonical
+	name  string // the resource's own, canonical
 	subs  []*subscription
 	homes []*collection // one of each source that one of subs belongs or belonged to
 }
@@ -39,9 +40,10 @@ func identical(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// add notes what the server calls a subscription. It fails if there are too many.
+// add notes that the name of a subscription is an alias of the resource that the server calls name. It fails if there are
+// too many aliases.
 func (a *aliases) add(sub *subscription, name []byte) error {
-	n, was := a.called(name), sub.target()
+	n, was := a.target(name), sub.target()
 	switch {
 	case n != nil && was == n:
 		return nil
@@ -68,7 +70,7 @@ func (a *aliases) add(sub *subscription, name []byte) error {
 	return nil
 }
 
-// remove forgets a subscription.
+// remove notes that the name of a subscription is no alias any more.
 func (a *aliases) remove(sub *subscription) {
 	n := sub.target()
 	if n == nil {
@@ -90,8 +92,8 @@ func (sub *subscription) byAlias() bool {
 	return sub.target() != nil
 }
 
-// switchesAlias says that what a response speaks of was a member of a watched collection by its own name
-// and becomes an alias, or the reverse.
+// switchesAlias says that a resource was a member of a watched collection by its own name, and that the name is an alias
+// according to the response that is being worked on; or the reverse.
 func (sub *subscription) switchesAlias() bool {
 	return sub.byAlias() != (sub.target() != nil) && len(sub.covering()) > 0
 }
@@ -99,8 +101,8 @@ func (sub *subscription) switchesAlias() bool {
 // target is the resource of which the name is an alias; nil if it is none.
 func (sub *subscription) target() *aliasTarget { return sub.rare().target }
 
-// resourceName is what the server calls the resource of a subscription, by what it said last; heldResourceName is by what it
-// said with the value that is held.
+// resourceName is the name that the server gave the resource of a subscription last; heldResourceName is the name that it
+// gave with the held value.
 func (sub *subscription) resourceName() string {
 	if n := sub.target(); n != nil {
 		return n.name
@@ -115,8 +117,8 @@ func (sub *subscription) heldResourceName() string {
 	return sub.name
 }
 
-// called finds what a server calls so, however it spells that; nil if it has no alias.
-func (a *aliases) called(name []byte) *aliasTarget {
+// target finds the resource that a server calls by a name, in any spelling; nil if no alias of it is watched.
+func (a *aliases) target(name []byte) *aliasTarget {
 	if len(a.targets) == 0 {
 		return nil
 	}
@@ -125,11 +127,11 @@ func (a *aliases) called(name []byte) *aliasTarget {
 
 // wanted says that a resource is watched by an alias.
 func (a *aliases) wanted(sub *subscription) bool {
-	n := a.called([]byte(sub.name))
+	n := a.target([]byte(sub.name))
 	return n != nil && slices.ContainsFunc(n.subs, (*subscription).wanted)
 }
 
-// canonicalOf is the text that all spellings of a name have in common.
+// canonicalOf is the one text for all spellings of a name.
 func canonicalOf(name []byte) string {
 	// XDSTP-4: structured names are equal by their parts.
 	if bytes.HasPrefix(name, xdstpScheme) {

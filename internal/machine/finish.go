@@ -18,13 +18,13 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endCollectionFaults(resp)
 	if resp.brokenFile() {
-		resp.invalid = 1 // however many watches it is told
+		resp.invalid = 1 // one for the file, though it has an error for each watch
 	} else if !resp.nacked() {
 		l.accepted = now
 	}
 	switch {
 	case !resp.stands():
-		l.resume = "" // what is held is not of that version any more
+		l.resume = "" // what is held is not of the version any more that a new stream would claim
 	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
 	case !resp.nacked() && !s.Delta:
 		l.version = resp.Version
@@ -35,7 +35,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		if resp.tellsAll() {
 			l.lastFullState = resp.serial
 		}
-		m.spoken(now, resp) // after completeCollections: a Synced notice also says that trouble is over
+		m.finishOnStream(now, resp) // after completeCollections, since NoticeSynced also says that trouble is over
 	}
 	m.endResponse(resp)
 }
@@ -61,7 +61,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 	}
 }
 
-// unconfirmForeign has the server confirm a value of another one that this full state leaves out.
+// unconfirmForeign has the server confirm a value that another server gave and that this full state leaves out.
 func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 	switch {
 	case l.stream.hasTimers():
@@ -73,8 +73,8 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 		}
 	// Members from the store are swept ([link.unconfirmStale]).
 	case sub.wanted() || !sub.stale():
-		// The next full state that lacks it ends it, and no silence, so it is on no list. Before its request has left such a
-		// state means nothing.
+		// The next full state that lacks it ends it. Silence does not, so it is not in [link.unconfirmed]. A full state
+		// before its request has left does not count.
 		sub.unconfirmed = sub.wasSent() || sub.of.wasSent()
 	}
 }
@@ -89,8 +89,8 @@ func (m *Machine) endCollectionFaults(resp *response) {
 	}
 }
 
-// endCollectionFault ends what was wrong with a collection, but for the silence of a server that has not told its first
-// state.
+// endCollectionFault ends what is wrong with a collection. What the client concluded from the server's silence stays until
+// the collection has its first state.
 func (m *Machine) endCollectionFault(c *collection) {
 	switch {
 	case c.fault() == nil:
@@ -105,18 +105,19 @@ func (m *Machine) endCollectionFault(c *collection) {
 func (m *Machine) completeCollections(now time.Time, resp *response) {
 	for _, c := range resp.completes {
 		switch f := c.fault(); {
-		case !resp.link.has(&c.subscription), c.complete: // nobody watches it any more, or another server was faster
+		case !resp.link.has(&c.subscription), c.complete: // dropped, or another server's now; or complete meanwhile
 		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.seen != resp.serial:
 			m.markComplete(now, c, resp.Version)
 		}
 	}
 }
 
-// spoken: the server has spoken, whatever became of the response, and is owed an answer.
-func (m *Machine) spoken(now time.Time, resp *response) {
+// finishOnStream does what follows from each response on its stream, accepted or refused: trouble with the server is over,
+// timers begin, and the client owes an answer.
+func (m *Machine) finishOnStream(now time.Time, resp *response) {
 	l := resp.link
 	if resp.nacked() && resp.Version == l.resume {
-		l.resume = "" // SOTW-2: something of that version was refused, though it was accepted before
+		l.resume = "" // SOTW-2: this version was accepted before, and now something of it is refused
 	}
 	l.latest = resp.Version
 	m.recovered(l.stream)
@@ -125,16 +126,16 @@ func (m *Machine) spoken(now time.Time, resp *response) {
 	m.owe(now, resp)
 }
 
-// afterFirst does what follows from the first response of a stream. It begins timers: of values to be confirmed, and
-// anew of names beside a legacy wildcard, unless responses hold everything, so that its state answers for them. In delta
-// it confirms what it leaves out of the versions that the request listed, so refusals and errors of earlier streams are
-// over, whoever stated them.
+// afterFirst does what follows from the first response of a stream. Timers begin: of values that the server has to confirm,
+// and of names beside a legacy wildcard, unless responses hold everything, so that the wildcard's state answers for the
+// names. In delta the response also confirms each value whose version the request listed and which it leaves out. So a
+// refusal or an error of such a resource on an earlier stream is over, whichever server stated it.
 func (m *Machine) afterFirst(now time.Time, resp *response) {
 	l := resp.link
 	if resp.serial != l.firstResponse {
 		return
 	}
-	l.sweepTimer = 0 // the server goes on, and has a full period again
+	l.sweepTimer = 0 // the server has begun to confirm, and has a full period from now on
 	beside := !l.stream.Delta && l.form == wildLegacy && !l.fullState()
 	// WILD-2: the timers run from the first response.
 	waits := func(sub *subscription) bool {
@@ -149,13 +150,13 @@ func (m *Machine) afterFirst(now time.Time, resp *response) {
 	}
 }
 
-// endedByResume says that what is wrong with a value is over by a first response that leaves it out.
+// endedByResume says whether a first response that leaves a resource out ends what is wrong with it.
 func (l *link) endedByResume(sub *subscription) bool {
-	// P-4: only a resume confirms what it leaves out.
+	// P-4: only where the request listed the version the server confirms what it leaves out.
 	return l.stream.Delta && sub.fault() != nil && sub.listable() && !sub.unconfirmed
 }
 
-// endResponse ends the work on a response, whatever became of it.
+// endResponse ends the work on a response, whether it was accepted, refused, or came on a stream that is over.
 func (m *Machine) endResponse(resp *response) {
 	resp.link.busy = nil
 	resp.noteRefusal()

@@ -94,7 +94,7 @@ func (l *link) countResources(which func(*subscription) bool, of func(*subscript
 			continue
 		}
 		name := of(sub)
-		// ALIAS-1: a resource counts once, by however many names it is watched.
+		// ALIAS-2: a resource counts once, by however many names it is watched.
 		if name != sub.name {
 			if own := l.cache.subs.get(name); others[name] || own != nil && l.owns(own) && which(own) {
 				continue
@@ -196,6 +196,6 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			m.noteFault(&c.subscription, f, StatusNacked, false)
 		}
 	}
-	m.spoken(now, resp)
+	m.finishOnStream(now, resp)
 	m.endResponse(resp)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// entry is one of a response, while it is sorted for all subscriptions that it is of.
+// entry is an entry of a response while plan decides what it means for each of its subscriptions.
 type entry struct {
 	*wire.Resource
 	index   int
 	err     error // what is wrong with it before its payload is looked at
-	locator bool  // it holds one
-	item    *Item // that has it decoded, for all; nil until one does
+	locator bool  // it holds a locator in place of a resource
+	item    *Item // that has it decoded, for all subscriptions; nil if none does
 
-	raw  []byte // that its payload was last compared with; nil for none
-	same bool   // they are equal
-	hash uint64 // of it; 0 until it is looked for
+	raw  []byte // the bytes that its payload was last compared with; nil for none
+	same bool   // the result of that comparison
+	hash uint64 // hashOfEntry; 0 until it is needed
 }
 
-// plan sorts what the entry at index i says of the subscription that it found, if any, and of those that have
-// the resource by an alias. It changes nothing: what is new has to be decoded.
+// plan decides what the entry at index i means for the subscription of its own name, if there is one, and for those of its
+// aliases. It changes no subscription: what is new has to be decoded first.
 func (r *reader) plan(now time.Time, i int, own *subscription, a *aliased) {
 	e := entry{Resource: &r.Resources[i], index: i}
 	e.err, e.locator = r.faultOf(e.Resource, a), r.link.redirects(e.Resource)
@@ -32,15 +32,16 @@ func (r *reader) plan(now time.Time, i int, own *subscription, a *aliased) {
 	if a == nil {
 		return
 	}
-	for _, sub := range a.keys {
+	for _, sub := range a.subs {
 		r.planFor(now, &e, sub)
 	}
-	if own == nil && len(a.keys) == 0 { // it has too many aliases
+	if own == nil && len(a.subs) == 0 { // it has too many aliases
 		r.refuse(resources, i, string(e.Name), e.err)
 	}
 }
 
-// planFor sorts what an entry says of one subscription, compared with what is known of that.
+// planFor decides what an entry means for one subscription: that it is invalid, unchanged, a heartbeat, says that there is no
+// resource, or has to be decoded.
 func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	note := func(f *Fault) { r.ready = append(r.room(e.index), planned{sub, e.index, f}) }
 	refuse := func(err error, hash uint64) { note(r.refusal(now, e.index, err, hash)) }
@@ -56,11 +57,11 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	// DELTA-12: an entry without a body is a heartbeat.
 	case !e.HasBody && r.heartbeat(e.Resource, sub):
 		note(nil)
-	// TTL-3: one at the version that was refused, which the server sent last, says that again.
+	// TTL-3: a heartbeat of the version that was refused is refused again.
 	case !e.HasBody && e.HasTTL && sub.refusedAt(r.entryVersion(e.Resource)):
 		refuse(known.Err, known.refused)
-	// DELTA-11, DELTA-12: else in delta it says that the resource is gone, or that its alias is of nothing, and in state of
-	// the world it is invalid.
+	// DELTA-11, DELTA-12: in delta any other entry without a body says that there is no such resource, and in state of the
+	// world it is invalid.
 	case !e.HasBody && r.link.stream.Delta:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesNotFound})
 	case !e.HasBody:
@@ -81,7 +82,7 @@ func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	}
 }
 
-// room is what is planned, with room for all entries from i on if it has none.
+// room is the list ready. If it is full, it gets room for all entries from i on.
 func (r *reader) room(i int) []planned {
 	if len(r.ready) < cap(r.ready) {
 		return r.ready
@@ -104,23 +105,23 @@ func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
 	return nil
 }
 
-// repeatable says that nothing follows from a held value that comes again.
+// repeatable says that nothing need be told if the held value comes again.
 func (sub *subscription) repeatable() bool {
-	// LKG-4: what a server says of a stale value is told, though it be the same.
+	// LKG-4: a server that gives the stale value again confirms it, and that is told.
 	return sub.held() && !sub.stale() && !sub.switchesAlias()
 }
 
-// isHeld says that what an entry holds is what was accepted, but for aliases.
+// isHeld says that an entry holds the value that is held, and the same attributes, but for aliases.
 func (e *entry) isHeld(sub *subscription) bool {
 	if sub.locator != e.locator || !e.equals(sub) {
 		return false
 	}
-	// TYPE-5: what stands beside the value counts.
+	// TYPE-5: cache control and metadata beside the value count too.
 	return e.Attributes.Same(sub.attributes())
 }
 
-// overfills says that too much would be held if a subscription took an entry's payload, which is held once for
-// all.
+// overfills returns an error if the client would hold more bytes of the server than it may once a subscription holds the
+// entry's payload, which is held once for all subscriptions of the entry.
 func (r *reader) overfills(e *entry, sub *subscription) error {
 	most, size := r.link.stream.config.MaxHeld, len(e.Payload)
 	if most <= 0 || e.item != nil || r.heldBytes+int64(size)-sub.counted() <= most {
@@ -129,27 +130,27 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, most)
 }
 
-// heartbeat says that an entry without a resource is one of what is held.
+// heartbeat says that an entry without a resource is a heartbeat of the held value.
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
-	// In state of the world later responses may have left out the resource, which was unchanged, so its version may be that
-	// of the last response of the type, though something else in that was refused, or of the last that was accepted.
+	// In state of the world later responses may have left out the resource because it was unchanged. So a heartbeat may have
+	// the version of the last response of the type, even if another resource of that was refused, or of the last accepted one.
 	l := resp.link
 	later := !l.stream.Delta && (version == l.version || version == l.latest) && !sub.refusedAt(version)
 	accepted := version == sub.version || later
-	// DELTA-12, TTL-3: only at the version that the resource has, or in state of the world at one in which it would have
-	// been left out.
+	// DELTA-12, TTL-3: only with the version of the held value, or in state of the world with a later one as said above.
 	return sub.held() && !sub.foreign() && version != "" && accepted && l.cache.typ.URL != virtualHost
 }
 
-// refusedAt says that what is wrong with a resource is that a version of it was refused. An empty one tells nothing apart.
+// refusedAt says that this version of the resource was refused, and no value was accepted since. An empty version does not
+// tell which one was.
 func (sub *subscription) refusedAt(version string) bool {
 	f := sub.fault()
 	return version != "" && f != nil && f.Kind == FaultRejected && f.Version == version
 }
 
-// equals says whether the payload is what is held. The names of one resource share their bytes, which are
+// equals says whether the payload equals the held one. Subscriptions of one resource share their bytes, so these are
 // compared once.
 func (e *entry) equals(sub *subscription) bool {
 	if e.raw == nil || !identical(e.raw, sub.raw) {
@@ -158,7 +159,7 @@ func (e *entry) equals(sub *subscription) bool {
 	return e.same
 }
 
-// hashed is the entry's hash, which is worked out once for all its names.
+// hashed is the hash of the entry, which is computed once for all its subscriptions.
 func (e *entry) hashed() uint64 {
 	if e.hash == 0 {
 		e.hash = hashOfEntry(e.Payload, e.locator, e.Attributes)

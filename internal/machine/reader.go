@@ -12,19 +12,19 @@ import (
 // read.
 type reader struct {
 	*response
-	found    []*subscription       // what each entry speaks of; nil for nothing
-	recorded map[*subscription]int // where statements has what was recorded of it; not of entries without a body
+	found    []*subscription       // the subscription that each entry is for, by its own name; nil for none
+	recorded map[*subscription]int // index of a subscription's statement in statements; not of those that plan adds
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	aliasUse map[*aliasTarget]int // how often the response spoke of a resource that has aliases
 
-	outside      int    // structured names that the server does not answer for
-	firstOutside string // of them
+	outside      int    // how many structured names the server does not answer for
+	firstOutside string // the first of these names
 	loggedError  bool   // the log says that an error was passed over
 
 	newBytes  int   // bytes of payloads that have to be decoded
 	before    int   // newBytes when the last task began
-	heldBytes int64 // that are held of the server, with those in place of what is held now
+	heldBytes int64 // how many bytes of the server's resources are held if all of newBytes is accepted
 }
 
 // read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
@@ -75,7 +75,8 @@ func (r *reader) find(i int) *subscription {
 		return nil
 	}
 	sub, n, err := l.cache.identify(name)
-	// WILD-2: the name is the wildcard's, so there is no resource of it.
+	// WILD-2: a resource cannot have the name of the wildcard that is requested: its entry is refused, unless it says that
+	// there is no resource.
 	if string(name) == star && l.home("") != nil {
 		if err = errGlob; r.statesNone(i) {
 			return nil
@@ -88,7 +89,7 @@ func (r *reader) find(i int) *subscription {
 	if sub != nil && !l.owns(sub) { // SOTW-9: another server's word counts
 		n, err = xdstp.ParseReceived(sub.name)
 		if may := err != nil || r.mayName(n); may && !l.named(sub) && l.chose(sub, sub.name, r.constraints(i)) {
-			r.passOver(i, name)
+			r.tellQuirks(i, name)
 		}
 		return nil
 	}
@@ -103,8 +104,8 @@ func (r *reader) find(i int) *subscription {
 	if sub == nil {
 		// SOTW-11, DELTA-13, S-15: what was not subscribed to is passed over.
 		if sub = l.newMember(name, canonical); sub == nil {
-			r.passOver(i, name)
-			return nil // not subscribed to: ignored before it is looked at
+			r.tellQuirks(i, name)
+			return nil // the client does not look at what is wrong with it
 		}
 	}
 	if sub.seen == r.serial {
@@ -115,8 +116,8 @@ func (r *reader) find(i int) *subscription {
 	return r.seeOwn(sub) // TTL-4: present, also by a heartbeat
 }
 
-// passOver tells quirks of entry i, whose name was not requested from the server.
-func (r *reader) passOver(i int, name []byte) {
+// tellQuirks tells the quirks of entry i, which is passed over since its name was not requested from the server.
+func (r *reader) tellQuirks(i int, name []byte) {
 	for _, q := range r.link.stream.quirks {
 		q.passed(r.link, name, &r.Resources[i])
 	}
@@ -129,9 +130,9 @@ func (r *reader) statesNone(i int) bool {
 	return r.link.stream.Delta && !e.HasBody && r.link.faultOf(e) == nil
 }
 
-// seeOwn notes that the response holds a resource by its own name, so that this is no alias.
+// seeOwn notes that the response holds a resource by its own name, so that the name is no alias.
 func (r *reader) seeOwn(sub *subscription) *subscription {
-	_ = r.setAlias(sub, nil) // there is always room for less
+	_ = r.setAlias(sub, nil) // cannot fail: nothing is added
 	sub.see(r.response)
 	return sub
 }
@@ -145,14 +146,14 @@ func (sub *subscription) see(resp *response) {
 	}
 	resp.mentioned++
 	sub.seen = resp.serial
-	// DNE-4: any word confirms it.
+	// DNE-4: whatever the server says of a subscription confirms it.
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
-		resp.link.sweepTimer = 0 // the server goes on, and has a full period again
+		resp.link.sweepTimer = 0 // the server is still confirming, and has a full period again for the rest
 	}
 }
 
-// record notes what the response says of a subscription, in place of what was noted of it.
+// record notes the statement of the response on a subscription. It replaces one that was noted before.
 func (r *reader) record(sub *subscription, kind statementKind, err *wire.ResourceError) {
 	if at, ok := r.recorded[sub]; ok {
 		r.statements[at] = statement{sub, kind, err}
@@ -165,7 +166,7 @@ func (r *reader) record(sub *subscription, kind statementKind, err *wire.Resourc
 	r.statements = append(r.statements, statement{sub, kind, err})
 }
 
-// recordedOf is what was noted of a subscription; statesNothing if nothing was.
+// recordedOf is the kind of the statement that was noted of a subscription; statesNothing if none was.
 func (r *reader) recordedOf(sub *subscription) statementKind {
 	if at, ok := r.recorded[sub]; ok {
 		return r.statements[at].kind
@@ -179,8 +180,8 @@ func (r *reader) namedTwice(i int, sub *subscription) {
 	r.line(resources, i, sub.name, errTwice)
 }
 
-// mayName says whether the server may speak of a structured name that nobody subscribed to by itself:
-// it answers for its authority. What it may not say is counted, and logged once.
+// mayName says whether the server answers for the authority of a structured name. If it does not, it may not speak of a
+// name that nobody subscribed to by itself: such names are counted, and logged once.
 func (r *reader) mayName(n xdstp.Name) bool {
 	if r.link.answersFor(n) {
 		return true
@@ -214,10 +215,10 @@ func (m *Machine) logOutside(r *reader) {
 	}
 }
 
-// findRemoved finds what the response lists as removed, by its name or by what the server
-// calls it. What the response also holds is invalid, unless it is listed with constraints.
+// findRemoved finds the subscriptions that the response lists as removed, by their own names or as aliases of the name in
+// the list. A resource that the response holds too is invalid, unless the list has it with constraints.
 func (r *reader) findRemoved() {
-	end := func(sub *subscription) {
+	remove := func(sub *subscription) {
 		// ACK-11: the response holds it too.
 		if sub.seen == r.serial {
 			r.namedTwice(-1, sub)
@@ -230,22 +231,22 @@ func (r *reader) findRemoved() {
 	for _, name := range r.Removed {
 		// DELTA-10: a name that nobody knows means nothing.
 		if sub, _ := r.link.lookup(name); sub != nil {
-			end(sub)
+			remove(sub)
 		}
 	}
-	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
+	// ALIAS-2: with a resource its aliases are removed. The server may list these too.
 	for _, name := range r.Removed {
 		for _, sub := range r.aliasSubs(name, nil) {
 			if r.recordedOf(sub) != statesRemoved {
-				end(sub)
+				remove(sub)
 			}
 		}
 	}
 	for _, n := range r.RemovedNames {
 		for _, sub := range r.allOf(n.Name, n.Constraints) {
-			// DYN-3: what is replaced is not removed (xRFC TP2, "Unconstrained parameters").
+			// DYN-3: a variant whose place another one takes is not removed (xRFC TP2, "Unconstrained parameters").
 			if sub.seen != r.serial && r.link.chose(sub, sub.name, n.Constraints) {
-				end(sub)
+				remove(sub)
 			}
 		}
 	}
@@ -281,11 +282,12 @@ func (m *Machine) findErrors(r *reader) {
 func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
-	// ERR-9: an error of a glob is of the whole, whose subscription lookup found; one of a member makes that known.
+	// ERR-9: lookup found the subscription of a glob, if the error is of the whole glob. An error of one of its members makes
+	// the client know the member.
 	if sub == nil && l.cache.globOf(canonical) != nil && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
-	// ERR-9: of the wildcard only a file states errors; xRFC TP3 knows none.
+	// ERR-9: only a file states errors of the wildcard; xRFC TP3 has none.
 	if l.stream.HoldsAll && string(re.Name) == star && l.form != wildNone {
 		sub = &l.cache.star.subscription
 	}
@@ -309,16 +311,15 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	}
 }
 
-// Bounds of what is kept of the newest response of each type on a stream, for who misses
-// something in it (U-1).
+// Bounds of what is kept of the newest response of each type on a stream, for a program that misses a resource in it (U-1).
 const (
 	maxInsteadNames = 3
 	maxInsteadName  = 256 // bytes of each
 	maxInsteadText  = 512 // bytes of a refusal
 )
 
-// keepInstead keeps what a response holds. The entries are those of its resources, nil where nobody
-// subscribed to one.
+// keepInstead keeps how many resources a response holds, and the names of a few: first of those that nobody subscribed to,
+// which are nil in found.
 func (resp *response) keepInstead(now time.Time, found []*subscription) {
 	in := &Instead{At: now, Count: len(resp.Resources)}
 	for _, subscribed := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 // received takes a response. The next one is read after Delivered, so the machine works on one response of a stream at a
 // time, whichever incarnation it came on.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
-	// FC-1: timers stand still.
+	// FC-1: timers stand still until the next response is read.
 	s.clock.stop(now)
 	if !s.toldUp() {
 		m.tellOf(s.ref, NoticeStreamUp, s.typ.url())
@@ -21,13 +21,13 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		r.TypeURL = s.untyped(r)
 	}
 	l := s.link(r.TypeURL)
-	if l != nil && l.requested { // FALLBACK-5: a response of another type says nothing
+	if l != nil && l.requested { // FALLBACK-5: a response of a type that was not requested does not count
 		m.revert(now, s)
 	}
 	n := m.tellOf(s.ref, NoticeResponse, r.TypeURL)
 	n.Version, n.Ignored = r.Version, l == nil || !l.requested
 	n.Exchange = &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size}
-	// TYPE-4: it is not answered.
+	// TYPE-4: a response of a type that was not requested is not answered.
 	if n.Ignored {
 		for _, q := range s.quirks {
 			q.received(m, now, nil)
@@ -36,7 +36,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		return
 	}
 	if s.writing == l && !l.written {
-		m.written(now, l) // nothing was subscribed to before it, so it has left
+		m.written(now, l) // the server responds, so the first request of the type has left
 	}
 	m.serial = m.serial.next()
 	if l.firstResponse == 0 {
@@ -73,10 +73,10 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 	n.Ignored, n.Exchange = true, &Exchange{}
 }
 
-// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
-// of one type need not say it. On others an entry tells it, or what was subscribed to.
+// untyped is the type URL of a response that has none; "" if it cannot be told. On a stream of one type it is that type.
+// Otherwise it is the type of an entry, or the only type that was requested, or the only one that knows all removed names.
 func (s *stream) untyped(r *wire.Response) string {
-	// ADS-1: a stream of one type tells it.
+	// ADS-1: a stream of one type has that type.
 	if s.typ != nil || !s.Delta {
 		return s.typ.url()
 	}
@@ -103,25 +103,24 @@ func (s *stream) untyped(r *wire.Response) string {
 	return ""
 }
 
-// hasAll says whether all names mean something here.
+// hasAll says whether the type has something of each of the names.
 func (l *link) hasAll(names [][]byte) bool {
 	return !slices.ContainsFunc(names, func(name []byte) bool { return !l.concerns(name) })
 }
 
-// maxIgnored bounds of how many types a stream remembers the nonce without having requested them.
+// maxIgnored is of how many types that were not requested a stream remembers the nonce.
 const maxIgnored = 64
 
-// maxIgnoredBytes is how long a type URL may be together with its nonce that are remembered so. A
-// type that is requested after a longer nonce is requested without one.
+// maxIgnoredBytes is how long such a type URL and its nonce may be together. A type whose nonce was longer is requested
+// without one.
 const maxIgnoredBytes = 4 << 10
 
-// siftMost is how many names a step looks at in a long list of what is removed. There may be
-// millions of them, most of which are nobody's, and the loop has other streams to serve.
+// siftMost is how many names of a long list of removed names a step looks at. There may be millions of them, of which the
+// client knows few, and other streams have to go on.
 const siftMost = 1 << 14
 
-// sift drops the names that nobody knows from a long list of what a response removes, before
-// anything is done with it: some of them in each step. The rule that a response must not hold and remove the same name
-// (ACK-11) is therefore not applied to names of such a list that are new with this response.
+// sift drops from a long list of removed names those that the client does not know, some in each step, before the response
+// is read. So ACK-11 is not applied to a name in such a list if this response is the first that holds it.
 func (m *Machine) sift(now time.Time, resp *response) {
 	if len(resp.Removed) <= siftMost {
 		m.read(now, resp)
@@ -152,8 +151,8 @@ func (m *Machine) siftOn(now time.Time) {
 	}
 }
 
-// concerns says whether a name means anything here.
+// concerns says whether a subscription of the type has the name, or is watched by an alias of the resource of that name.
 func (l *link) concerns(name []byte) bool {
 	sub, _ := l.lookup(name)
-	return sub != nil || l.cache.aliases.called(name) != nil
+	return sub != nil || l.cache.aliases.target(name) != nil
 }

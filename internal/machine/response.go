@@ -20,12 +20,13 @@ const (
 // response is one that is being worked on: a [reader] finds what it speaks of and plans what that means, what is
 // new is decoded, and then all of it is applied.
 type response struct {
-	// What the wire said, and what was so when it came. Of a long list of removed names [Machine.sift] drops some.
+	// What the server sent, but for the names that [Machine.sift] drops from a long list of removed names; and the stream,
+	// the type and the number that it had when it came.
 	*wire.Response
 	ref        Ref
 	link       *link
 	serial     serial
-	unsifted   [][]byte // of a long list of removed names: those that were not looked at
+	unsifted   [][]byte // names of a long list of removed names that sift did not look at yet
 	removedSum uint64   // of all names of such a list, for fingerprint
 
 	reading
@@ -45,7 +46,7 @@ type serial uint32
 // next is the number of the next response.
 func (n serial) next() serial { return max(n+1, 1) }
 
-// before says that a response came before another one. None did before all.
+// before says that a response came before another one. 0 is before each response, and nothing is before 0.
 func (n serial) before(o serial) bool { return o != 0 && (n == 0 || int32(n-o) < 0) }
 
 // reading is what a response speaks of, and what it means, worked out from what the server had been told when it
@@ -59,8 +60,8 @@ type reading struct {
 	nameless      bool          // the name of an entry or of an error could not be read
 }
 
-// statement is what a response says of a subscription beside a value, by an entry of a list or by leaving
-// it out.
+// statement is what a response says of a subscription, other than a value: by a list of removed names or of errors, by an
+// entry without a body, or by leaving the name out.
 type statement struct {
 	sub  *subscription
 	kind statementKind
@@ -77,11 +78,11 @@ const (
 	statesNotFound                  // it does not exist: an entry without a body, or the end of its collection
 	statesRemoved                   // it does not exist: delta's list
 	statesAbsent                    // it does not exist: a full state lacks it
-	statesUnconfirmed               // a full state leaves out what another server said
+	statesUnconfirmed               // a full state leaves out a value of another server
 )
 
-// hashOfEntry is of a payload and the metadata that may be refused with it. It tells the
-// bytes of a locator from the same bytes of a resource.
+// hashOfEntry is the hash of a payload and the metadata beside it. A locator and a resource of the same bytes have
+// different ones.
 func hashOfEntry(payload []byte, locator bool, a *wire.Attributes) uint64 {
 	hash := hashOf(payload)
 	if a != nil && len(a.Metadata) > 0 {
@@ -109,25 +110,25 @@ func (resp *response) constraints(i int) []byte {
 	return nil
 }
 
-// renews says that an entry of a response is new though its bytes may not be: the response
-// says so, or an earlier one did that a guard refused.
+// renews says that an entry is to be taken as new although its bytes may be those that are held: the response says so, or
+// an earlier one said so that a guard refused.
 func (resp *response) renews(i int, sub *subscription) bool {
 	return resp.Renewed[i] || sub.renewed()
 }
 
 // fullState says that a response of the type holds everything.
 func (l *link) fullState() bool {
-	// TYPE-2, FILE-3: those of some types, and all of a file.
+	// TYPE-2, FILE-3: responses of some types in state of the world, and all of a file.
 	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.HoldsAll)
 }
 
 // tellsAll says whether names that the response lacks do not exist. What follows for each is [response.leftOut].
 func (resp *response) tellsAll() bool {
 	switch {
-	// DELTA-4, SOTW-8, S-12, S-17: absence means nothing.
+	// DELTA-4, SOTW-8, S-12, S-17: that the response lacks a name means nothing.
 	case !resp.link.fullState(), resp.brokenFile():
 		return false
-	// SOTW-12: the entry may be that of a name which seems to be missing.
+	// SOTW-12: an entry without a name may be of any name that the response seems to lack.
 	case resp.nameless:
 		return false
 	}
@@ -135,8 +136,8 @@ func (resp *response) tellsAll() bool {
 	return len(resp.Resources) == 0 || slices.ContainsFunc(resp.Resources, func(r wire.Resource) bool { return r.HasBody })
 }
 
-// brokenFile says that a response is that of a file which cannot be used: errors alone, which
-// say nothing of the rest.
+// brokenFile says that a response is that of a file which cannot be used: it holds errors alone. It says nothing of other
+// names.
 func (resp *response) brokenFile() bool {
 	// FILE-4: what is held stays.
 	return resp.link.stream.HoldsAll && len(resp.Resources) == 0 && len(resp.Errors) > 0
@@ -157,7 +158,7 @@ type planned struct {
 	fault *Fault // why it is invalid; nil if what is held came again, or a heartbeat of it
 }
 
-// aliasBefore is what a subscription was one of the aliases of; nil for nothing.
+// aliasBefore is the resource of which a subscription's name was an alias before the response; of is nil for none.
 type aliasBefore struct {
 	sub *subscription
 	of  *aliasTarget
@@ -165,8 +166,8 @@ type aliasBefore struct {
 
 // aliased is what an entry of a response says of aliases.
 type aliased struct {
-	keys []*subscription // of those that are watched
-	err  error           // what is wrong with them
+	subs []*subscription // of the resource's aliases that are watched
+	err  error           // what is wrong with the aliases
 }
 
 var (
@@ -186,7 +187,7 @@ type verdict struct {
 // nacked says that something is wrong with the response.
 func (v *verdict) nacked() bool { return len(v.text) > 0 }
 
-// full says that the NACK has no room for more: there may be a million that is wrong.
+// full says that the NACK has no room for more: a million entries may be wrong.
 func (v *verdict) full() bool { return len(v.text) > maxMessage }
 
 // Lists of a response, as a NACK calls them.
@@ -250,14 +251,13 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(truncated)], "") + truncated
 }
 
-// Bounds of the refused payloads that are kept of a type on a stream, for who looks at them.
+// Bounds of the refused payloads that are kept of a type on a stream, for dumps.
 const (
 	maxRefusals = 16      // the newest
 	maxRefused  = 1 << 16 // bytes of each; a longer one is not kept
 )
 
-// refusals are the newest payloads that were refused. One is of a subscription for as long as the subscription
-// has its fault.
+// refusals are the newest payloads that were refused. Each is found by its fault, for as long as a subscription has that.
 type refusals []refusal
 
 type refusal struct {

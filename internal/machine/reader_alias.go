@@ -2,15 +2,15 @@ package machine
 
 import "slices"
 
-// maxMentions is how many entries of a response that speak of a resource by its own name are looked at for its aliases, for
-// each source. Four lists may speak of it: resources, removed names, errors, and errors without a code. After two of each
-// it is known to be named twice.
+// maxMentions is how often a response may speak of a resource by its own name until its aliases are not looked for any more,
+// for each source. Four lists may speak of it: resources, removed names, errors, and errors without a code. After two entries
+// of each list it is known to be named twice.
 const maxMentions = 8
 
-// aliasSubs are the subscriptions of a resource's aliases. There are none for a variant that nobody subscribed to, and none
-// once a response has named the resource too often: each alias is refused by then.
+// aliasSubs are the subscriptions of the aliases of a resource. It returns none for a variant that nobody subscribed to,
+// and none once the response has spoken of the resource too often: each alias is invalid by then.
 func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
-	n := r.link.cache.aliases.called(name)
+	n := r.link.cache.aliases.target(name)
 	if n == nil {
 		return nil
 	}
@@ -25,8 +25,8 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	if r.aliasUse[n]++; r.aliasUse[n] > maxMentions*len(n.homes) {
 		return nil
 	}
-	// SOTW-9: leave out names for which another server's word counts.
-	// ALIAS-2: and what only another server calls so.
+	// SOTW-9: not those of which another server's word counts.
+	// ALIAS-2: nor those of which only another server said that they are aliases.
 	return slices.DeleteFunc(slices.Clone(n.subs), func(sub *subscription) bool { return !r.link.owns(sub) || sub.foreign() })
 }
 
@@ -39,16 +39,16 @@ func (r *reader) allOf(name, constraints []byte) []*subscription {
 	return subs
 }
 
-// findAliases notes what is watched under aliases of the resources.
+// findAliases finds the subscriptions of the aliases of the resources that the response holds.
 func (r *reader) findAliases() {
-	by := map[*subscription]int{} // the index of the resource that speaks of it
+	by := map[*subscription]int{} // the index of the entry that speaks of each by an alias
 	for i := range r.Resources {
 		// ALIAS-1: a resource is found by its aliases.
 		if a := r.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
 			r.findListed(i, r.found[i], by)
 		}
 	}
-	// ALIAS-2: what is removed by itself is no alias any more.
+	// ALIAS-2: a name that the response itself removes is no alias any more.
 	for _, name := range r.Removed {
 		r.notAlias(name, nil)
 	}
@@ -61,19 +61,19 @@ func (r *reader) findAliases() {
 		}
 	}
 	if len(r.link.cache.aliases.targets) > 0 {
-		r.findLinked(by)
+		r.findListedBefore(by)
 	}
 }
 
 // notAlias ends that a name is an alias, unless the response says that it is one.
 func (r *reader) notAlias(name, constraints []byte) {
 	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial && r.link.chose(sub, sub.name, constraints) {
-		_ = r.setAlias(sub, nil) // there is always room for less
+		_ = r.setAlias(sub, nil) // cannot fail: nothing is added
 	}
 }
 
-// setAlias makes a subscription that of an alias of what the server calls so, or with nil of none, if the
-// response is taken.
+// setAlias notes that the name of a subscription is an alias of the resource that the server calls of; with nil, of none.
+// [response.dropUntold] undoes that if the response is not taken.
 func (r *reader) setAlias(sub *subscription, of []byte) error {
 	all := &r.link.cache.aliases
 	was := sub.target()
@@ -88,8 +88,8 @@ func (r *reader) setAlias(sub *subscription, of []byte) error {
 	return nil
 }
 
-// findListed notes what is watched under the aliases that the resource at index i lists; own is
-// the subscription of its own name, or nil.
+// findListed finds the subscriptions of the aliases that the entry at index i lists; own is the subscription of the
+// entry's own name, or nil.
 func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) {
 	l := r.link
 	name, _ := l.nameOf(&r.Resources[i])
@@ -112,21 +112,21 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 	}
 }
 
-// findLinked notes what the response speaks of by its own name alone, though it is watched under
-// an alias that an earlier one told of.
-func (r *reader) findLinked(by map[*subscription]int) {
+// findListedBefore finds the subscriptions of aliases that earlier responses listed, for entries that do not list them.
+func (r *reader) findListedBefore(by map[*subscription]int) {
 	l := r.link
 	for i := range r.Resources {
 		name, _ := l.nameOf(&r.Resources[i])
-		keys := r.aliasSubs(name, r.constraints(i))
-		if len(keys) == 0 || !l.maySay(name) {
+		subs := r.aliasSubs(name, r.constraints(i))
+		if len(subs) == 0 || !l.maySay(name) {
 			continue
 		}
-		for _, sub := range keys {
-			switch first, spoken := by[sub]; {
-			case spoken && first == i, !l.chose(sub, sub.name, r.constraints(i)):
-			case spoken:
+		for _, sub := range subs {
+			switch first, listed := by[sub]; {
+			case listed && first == i, !l.chose(sub, sub.name, r.constraints(i)):
+			case listed:
 				r.namedTwice(i, sub)
+			// ALIAS-1: an alias that an earlier response listed finds the resource too.
 			default:
 				r.seeAlias(i, sub, by)
 			}
@@ -134,15 +134,15 @@ func (r *reader) findLinked(by map[*subscription]int) {
 	}
 }
 
-// seeAlias notes that the resource at index i is watched under an alias.
+// seeAlias notes that the entry at index i speaks of a subscription by an alias.
 func (r *reader) seeAlias(i int, sub *subscription, by map[*subscription]int) {
 	sub.see(r.response)
 	by[sub] = i
 	a := r.aliasedAt(i)
-	a.keys = append(a.keys, sub)
+	a.subs = append(a.subs, sub)
 }
 
-// aliasedAt finds or makes what is noted of the aliases of the resource at index i.
+// aliasedAt finds or makes what is noted of the aliases of the entry at index i.
 func (r *reader) aliasedAt(i int) *aliased {
 	a := r.aliased[i]
 	if a == nil {
