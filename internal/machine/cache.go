@@ -71,7 +71,7 @@ func (src *source) share(c *cache) *share {
 	return nil
 }
 
-// shareOf makes it if it is not there.
+// shareOf finds or makes what a source has of a type.
 func (src *source) shareOf(c *cache) *share {
 	sh := src.share(c)
 	if sh == nil {

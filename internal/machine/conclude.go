@@ -17,8 +17,8 @@ func (r *reader) conclude() {
 	r.findCompleted()
 }
 
-// membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
-// holds.
+// membersGone is what the removal of a collection means for its members (xRFC TP1): none exists but those that the response
+// speaks of.
 func (resp *response) membersGone(end statement) (all []statement) {
 	kind := statesNotFound
 	switch {
@@ -49,9 +49,9 @@ func (r *reader) absences() (all []statement) {
 	if !r.tellsAll() || len(r.Errors) == 0 && r.mentioned == r.link.cache.subs.len() { // it lacks none
 		return nil
 	}
-	// SOTW-9: what has another active server stays.
+	// SOTW-9: only names of which this server's word counts.
 	for sub := range r.link.owned() {
-		// SOTW-10: what is invalid or has an error is there.
+		// SOTW-10: an entry that is invalid, or an error, shows that the resource exists.
 		if sub.seen == r.serial || sub.isCollection() {
 			continue
 		}
@@ -63,20 +63,21 @@ func (r *reader) absences() (all []statement) {
 	return all
 }
 
-// leftOut is what follows for a subscription that a full state leaves out. A name that was never received may have been
-// subscribed to too late for it, so mostly nothing does. Others conclude from such a state too: the
-// version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.timedOut]), and
-// names that are watched beside a wildcard later ([Machine.sent]).
+// leftOut is what follows for a subscription that a full state leaves out. For a name that was never received mostly nothing
+// follows, since the server may have sent the state before it read the request. Three other functions conclude from a full
+// state too: for the version that a new stream claims [link.versionToClaim], for silence about a value [Machine.timedOut],
+// and for names that are watched beside a wildcard later [Machine.sent].
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	// Its watches wait for an answer: none has come, or its timer runs.
 	waits := sub.wasSent() && (sub.status != StatusDoesNotExist || sub.timer != 0)
 	switch {
-	// A timer decides of another server's value, or where there are none the second state that lacks it.
+	// A timer decides about another server's value; where there are no timers, the second full state that lacks it.
 	case resp.endsByAbsence(sub) && sub.foreign() && (l.stream.hasTimers() || !sub.unconfirmed):
 		return statesUnconfirmed
 	case resp.endsByAbsence(sub):
-		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
+		// ERR-7: the error of a watched name without a value stays, unless watches of the wildcard were told of it, or the
+		// server is a file.
 		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.HoldsAll {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
@@ -91,7 +92,7 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 }
 
 // endsByAbsence says whether a full state that lacks a resource ends it: a request for it, or for its collection, had
-// left before the response came. When the server sent that cannot be told.
+// left before the response came. The client cannot tell whether the server had read the request when it sent the response.
 func (resp *response) endsByAbsence(sub *subscription) bool {
 	l := resp.link
 	switch {
@@ -155,20 +156,20 @@ func (it statement) reason() Reason {
 	return 0
 }
 
-// drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
+// drops says whether an error or a refusal drops the held value, as the bootstrap may configure (gRFC A88).
 func (it statement) drops(l *link) bool {
 	return it.kind == statesTwice && l.dropsRefused(it.sub) ||
 		it.kind == statesError && it.err.Code == codePermissionDenied && l.stream.FailOnDataErrors
 }
 
-// dropsRefused says whether the refusal of a resource takes what is held along.
+// dropsRefused says whether the refusal of a resource drops the held value.
 func (l *link) dropsRefused(sub *subscription) bool {
-	// ERR-3: a data error takes the value away.
+	// ERR-3: with fail_on_data_errors a data error drops the value.
 	return l.stream.FailOnDataErrors && !sub.isCollection()
 }
 
-// takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored
-// (gRFC A53).
+// takesAway says whether the held value goes because of a statement: it is a deletion that is not ignored (gRFC A53), or an
+// error that drops it.
 func (it statement) takesAway(l *link) bool {
 	return it.reason() != 0 && !l.keepsForGood() || it.drops(l)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// accept makes a payload the held value, and begins the notice of it; as is the name under which the server gave it.
+// accept makes a payload the held value, and begins its notice. The argument as is the name under which the server gave it.
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version string, as given) *Notice {
 	m.returned(sub)
 	m.leaveCollection(sub)
@@ -26,8 +26,8 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 	return n
 }
 
-// leaveCollection tells watches of the collection of a value, which is about to go, that it is no member any more if its
-// name is an alias by now.
+// leaveCollection tells the watches of the collection that a held value, which is about to be replaced or dropped, is no
+// member any more, if its name is an alias by now.
 func (m *Machine) leaveCollection(sub *subscription) {
 	if sub.target() != nil { // ALIAS-2
 		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.audience())
@@ -58,7 +58,7 @@ func (m *Machine) endFault(sub *subscription) {
 	if sub.become(StatusAcked, nil); had == nil {
 		return
 	}
-	// ERR-10: the end of trouble is told, but for those who were told of the server's last.
+	// ERR-10: the end of what was wrong is told, but not to watches that were told of trouble with the server last.
 	m.report(sub, sub.outOfTrouble(), sub.audience())
 }
 
@@ -81,16 +81,16 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 	m.setStatus(sub, status, sub.reason, f, sub.audience())
 }
 
-// setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
-// they were told so last.
+// setStatus gives a subscription a status, and reports it to the watches of the name and to all, which are watches of
+// collections, unless it is what they were told last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
 	to := sub.watches()
-	// DNE-6, WATCH-4: the same is not told again, but to those who were told of the server's trouble since.
+	// DNE-6, WATCH-4: the same is told again only to watches that were told of trouble with the server since.
 	if sub.status == status && (f == nil || f.same(sub.fault())) {
 		to, all = sub.inTrouble(), nil
 	}
 	// DNE-4, DNE-9: an absence, a refused value and an error are answers.
-	// ERR-7: what was stated is remembered.
+	// ERR-7: the client remembers the error until the server gives or confirms a value, or states something else.
 	sub.become(status, f)
 	sub.reason, sub.timer = reason, 0
 	if !sub.usable() {
@@ -99,15 +99,15 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	m.report(sub, to, all)
 }
 
-// dropState lets go of a value, or of a collection's first state, if there is one; a collection's members have statements of
-// their own.
+// dropState drops the value of a resource, or the first state of a collection. The members of the collection have statements
+// of their own.
 func (m *Machine) dropState(sub *subscription) {
-	// LKG-5: the store forgets what is gone, and what is not there though it was never loaded.
+	// LKG-5: the store forgets it too, also where the value was never loaded from there.
 	m.unstore(sub)
 	switch {
 	case !sub.usable():
 	case sub.isCollection():
-		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested // lest setStatus takes what follows for told
+		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested // so that setStatus reports what follows
 	default:
 		m.leaveCollection(sub)
 		sub.hold(nil, given{})
@@ -118,8 +118,8 @@ func (m *Machine) dropState(sub *subscription) {
 	}
 }
 
-// remove notes that there is no such resource, by the server's word or its silence, unless what servers delete is kept. Known
-// absence is told once.
+// remove notes that there is no such resource, since the server said so or was silent. A held value stays if the client is
+// configured to keep what servers delete.
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {
@@ -135,17 +135,17 @@ func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 	sub.of.cache.aliases.remove(sub)
 	m.dropState(sub)
 	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
-	// DELTA-10: what is subscribed to stays so.
+	// DELTA-10: the client stays subscribed to the name.
 	if !sub.lives() {
 		sub.of.cache.drop(sub) // a collection's member
 	}
 }
 
-// ErrDeletionKept is that a deletion is ignored, for good or for a while.
+// ErrDeletionKept says that the client ignores a deletion, for good or for a while.
 var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
 
-// ignoreDeletion ignores a deletion (gRFC A53), or puts it off. The operator is told once; for the program it is an error
-// of a held resource.
+// ignoreDeletion ignores a deletion (gRFC A53), for good or for the grace that the program chose. The log says so once. The
+// watches are told an ambient error.
 func (m *Machine) ignoreDeletion(now time.Time, sub *subscription, reason Reason) {
 	// U-14, S-34: an error of its own, and a grace.
 	err, grace := ErrDeletionKept, sub.link().keepFor()

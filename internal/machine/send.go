@@ -7,8 +7,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// owe notes the answer to a response. Delta owes one for each; state of the world one for
-// the newest, since each request speaks for all before it.
+// owe notes the answer to a response. In delta the client owes an answer for each response. In state of the world it owes one
+// for the newest, which also answers those before it.
 func (m *Machine) owe(now time.Time, resp *response) {
 	l := resp.link
 	a := answer{version: resp.Version, nonce: resp.Nonce}
@@ -19,7 +19,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	switch {
 	case !l.stream.Delta:
 		l.owed = append(l.owed[:0], a)
-	// ACK-12: a delta response without a nonce is not answered: that would be taken for a change of interest.
+	// ACK-12: a delta response without a nonce is not answered: the server would take the answer for a request that changes interest.
 	case a.nonce == "":
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
@@ -30,8 +30,8 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	}
 }
 
-// send gives a free writer the next message: answers before pure interest, types in their
-// order. It returns when something else that is owed may be said; zero if nothing is, or the writer is not free.
+// send gives a free writer the next message: answers before requests that only change interest, types in their order.
+// It returns when something else that is owed may be sent; zero if nothing is owed, or if the writer is not free.
 func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	// STREAM-9: one message at a time is with the writer.
 	if s.state != up || s.writing != nil {
@@ -41,8 +41,8 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	var turns []turn
 	waiting := 0
 	for _, l := range s.links {
-		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer. The first request of
-		// a new stream lists what the response of the one before it brings.
+		// ACK-9: while a response is worked on, the type sends nothing; its answer then also says what is wanted. The response
+		// may be of the stream before: then the first request lists the versions that it gives.
 		if l.busy != nil {
 			continue
 		}
@@ -51,7 +51,7 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 		case outdated && !now.Before(at):
 			m.restartPaced(now, s)
 			return time.Time{}
-		case outdated: // what is under way comes first
+		case outdated: // until then what is owed goes on this stream
 			again = sooner(again, at)
 		}
 		what := l.debt()
@@ -94,8 +94,8 @@ func byTurn(a, b turn) int {
 // debt is what the client owes the server; [link.notBefore] says when it may be sent.
 func (l *link) debt() debt { return debt{answer: len(l.owed) > 0, interest: l.changing()} }
 
-// changing says whether the server knows something else than what is wanted. While a stream lingers
-// nothing is said: either it ends, or all stays as it was.
+// changing says whether a request is owed because something else is wanted than what the server was told. While a stream
+// lingers none is: either the stream ends, or a watch begins again.
 func (l *link) changing() bool {
 	// STREAM-6: nothing is said while the stream lingers.
 	if l.stream.watches == 0 {
@@ -165,7 +165,7 @@ func sizeOf(msg [][]byte) (size int) {
 	return size
 }
 
-// written: the message has left, so the timers of what it names start (gRFC A57).
+// written notes that a message has left, so that the timers of the names in it start (gRFC A57).
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true
@@ -175,7 +175,8 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 }
 
-// sent: the names that a message has anew have left with it.
+// sent decides what follows for the names that a message has anew, once it has left: their timers begin, or they do not
+// exist. It returns their subscriptions.
 func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
 	fresh = l.message.fresh
 	l.message = message{}
@@ -184,11 +185,11 @@ func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
 			continue
 		}
 		switch {
-		// WILD-2, P-1: the wildcard's state, which is complete, has no such name.
+		// WILD-2, P-1: the full state that answered the legacy wildcard on this stream does not have the name.
 		case l.lastFullState != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
 			m.remove(now, sub, ReasonAbsent)
 		default:
-			// LKG-5: a full state that came before does not lack it.
+			// LKG-5: a full state that came before the request left does not lack it.
 			if sub.unanswered() && !sub.usable() && sub.seen.before(l.lastFullState) {
 				sub.seen = l.lastFullState
 			}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. Those
-// of a collection itself are among the latter. From then on the newest notice to the watches is not one of trouble with the server, unless
-// [Machine.tellFault] says so.
+// noticeTo begins a notice to watches of the name (to), and to watches of collections that have it (all). The watches of a
+// collection itself are given as to, and become all. It notes that the newest notice to the watches is not one of trouble with
+// the server; [Machine.tellFault] then notes that it is.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
 	for _, w := range to {
 		w.troubled = false
@@ -32,7 +32,7 @@ func (m *Machine) tellOf(stream Ref, kind NoticeKind, typeURL string) *Notice {
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// informed are those of the audience that know of the resource.
+// informed are the watches of collections that were told that the resource exists: all of the audience, or none.
 func (sub *subscription) informed() []*Watch {
 	// P-11: collections hear of an absence only if they held it, or were told why they could not.
 	if sub.exists() {
@@ -41,27 +41,27 @@ func (sub *subscription) informed() []*Watch {
 	return nil
 }
 
-// inTrouble returns those of the watches that were told of trouble with the server last.
+// inTrouble returns the watches that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
 	return leaveOut(sub.watches(), func(w *Watch) bool { return !w.troubled })
 }
 
-// outOfTrouble returns the others.
+// outOfTrouble returns the watches that were told something else last, or nothing yet.
 func (sub *subscription) outOfTrouble() []*Watch {
 	return leaveOut(sub.watches(), func(w *Watch) bool { return w.troubled })
 }
 
-// metSilence says that the newest answer is the server's silence.
+// metSilence says that the status is what the client concluded from the server's silence.
 func (sub *subscription) metSilence() bool {
 	return sub.status == StatusTimeout || sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout
 }
 
-// report tells what is known of a subscription beside its value, but for trouble with the server: what is
-// wrong with what there is to go on with, if anything, or why there is nothing.
+// report tells what is known of a subscription beside its value, but for trouble with the server: with something usable what
+// is wrong with it, or that nothing is wrong any more; else why there is nothing.
 func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	var n *Notice
 	switch {
-	// ERR-2: with something to go on with it is ambient.
+	// ERR-2: with something usable the error is ambient.
 	case sub.usable():
 		m.noticeTo(sub, NoticeAmbient, to, all).Fault = sub.fault()
 		return
@@ -79,27 +79,26 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	}
 }
 
-// tellFault tells watches of trouble with the server: who has something to go on with that something is wrong
-// (gRFC A88: ambient), the others that there is nothing. Watches of a collection hear of it once, and
-// not for each resource.
+// tellFault tells watches of trouble with the server: as an ambient error if something usable is held (gRFC A88), else as the
+// error that there is nothing. Watches of a collection are told once, and not for each resource.
 func (m *Machine) tellFault(sub *subscription, f *Fault, to []*Watch) {
 	kind := NoticeFailed
 	switch {
 	case len(to) == 0:
 		return
-	// ERR-2: with something to go on with it is ambient.
+	// ERR-2: with something usable the error is ambient.
 	case sub.usable():
 		kind = NoticeAmbient
 	case sub.loading():
-		return // the store may have something to go on with
+		return // the store may have something usable
 	}
 	n := m.noticeTo(sub, kind, to, nil)
-	// It is the active server's, whoever said what is held.
+	// The trouble is with the active server, whichever server said what is held.
 	n.Server, n.Fault = sub.stream().server, sub.of.source.withHigher(f)
 	for _, w := range to {
 		w.troubled = true
 	}
-	sub.stream().troubled = true // its end is news, though nobody else was told of it
+	sub.stream().troubled = true // so that its end is told, also if only these watches were told of it
 }
 
 // tellTroubleOf tells watches of the trouble with the server, or with the type, that other watches were told of, if any.
@@ -113,7 +112,7 @@ func (m *Machine) tellTroubleOf(sub *subscription, to []*Watch) {
 func (m *Machine) tellLate(w *Watch) {
 	sub, to := w.sub, w.list()
 	usable := sub.usable()
-	// Silence is newer than the trouble if the other watches were told of it last.
+	// The silence is newer than the trouble if the other watches were told of the silence last.
 	newest := !usable && sub.metSilence() && len(sub.watches()) > 1 && len(sub.inTrouble()) == 0
 	// WATCH-3: a late watch is told the status, then the trouble.
 	if !usable || sub.fault() != nil {
@@ -153,11 +152,11 @@ func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
 // maxNotified is how many troubles of a server are remembered as told.
 const maxNotified = 4
 
-// tellTrouble notifies of new trouble with the server, or of its end. Trouble that was told is told once more, when the
-// stream has ended again, to watches that were told something else since. It waits while handlers still have the last such
-// notice, so that a slow handler meets no growing queue.
+// tellTrouble notifies of new trouble with the server, or of its end. When the stream has ended again with trouble that was
+// told before, only watches that were told something else since are told again. While handlers still have the last such
+// notice nothing is told, so that no queue grows before a slow handler.
 func (m *Machine) tellTrouble(s *stream) {
-	// WATCH-4: who was told of it last is not told again.
+	// WATCH-4: watches that were told of this trouble last are not told again.
 	again := slices.ContainsFunc(s.notified, s.fault.same)
 	if s.telling || s.fault == nil && !s.troubled || again && s.state == up {
 		return
@@ -171,7 +170,7 @@ func (m *Machine) tellTrouble(s *stream) {
 		to = (*subscription).outOfTrouble
 	}
 	for _, l := range s.links {
-		// S-3: a type that is held back is not well because the others are.
+		// S-3: the end of the server's trouble does not end the fault of a type that is held back.
 		if s.fault != nil || l.fault == nil {
 			m.tellEveryone(l.owned(), s.fault, to)
 		}
@@ -182,15 +181,15 @@ func (m *Machine) tellTrouble(s *stream) {
 	s.telling = len(m.fx.Notify) > from
 }
 
-// recovered: a response clears what was told of trouble before it. What comes after it is news, though the
-// watches were not told of the end of that yet.
+// recovered ends the trouble of a server that has responded. Trouble after that is new, also where watches were not yet told
+// of the end of the old one.
 func (m *Machine) recovered(s *stream) {
 	s.fault, s.notified = nil, nil
 	m.tellTrouble(s)
 }
 
-// remindOfTrouble tells watches that were just told something good once more of the newest trouble that was told, if that
-// is not over. Of trouble that nobody was told of yet they hear with the others.
+// remindOfTrouble tells watches that were just told of a value or a first state once more of the newest trouble that was
+// told, if it is not over. Trouble that no watch was told of yet is told to all together.
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.notified); n > 0 && s.unreachable() {
@@ -198,8 +197,8 @@ func (m *Machine) remindOfTrouble(sub *subscription) {
 	}
 }
 
-// tellEveryone tells watches of some subscriptions of trouble with the server, or with nil those in trouble that it is well.
-// Resources come first, then collections, each sorted by name.
+// tellEveryone tells watches of some subscriptions of trouble with the server. With nil it tells those that were told of
+// trouble last that the trouble is over. Resources come first, then collections, each sorted by name.
 func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*subscription) []*Watch) {
 	if f == nil {
 		to = (*subscription).inTrouble
@@ -207,7 +206,7 @@ func (m *Machine) tellEveryone(of iter.Seq[*subscription], f *Fault, to func(*su
 	var names, collections []*subscription
 	for sub := range of {
 		switch {
-		case len(to(sub)) == 0: // as members have none
+		case len(to(sub)) == 0: // members that nobody watches by name among others
 		case sub.isCollection():
 			collections = append(collections, sub)
 		default:
@@ -232,7 +231,7 @@ func (sub *subscription) staysAbsent() bool {
 	switch {
 	case sub.status != StatusDoesNotExist || sub.reason == ReasonTimeout:
 		return false
-	// The server counts it as known to the client, and may never send it again.
+	// The server believes that the client holds the resource still, and may never send it again.
 	case sub.reason == ReasonTTL:
 		return true
 	default: // a watch that waits for ever is told nothing by silence, though a timer may run for others
@@ -251,8 +250,8 @@ func (l *link) trouble() *Fault {
 	return nil
 }
 
-// toldTrouble is the trouble that a watch which joins is told of: the newest; or that of which others were told last, while
-// the newest waits for handlers, since everyone is told of it together then.
+// toldTrouble is the trouble that a watch is told of when it begins: the newest; but while the newest waits for handlers, and
+// is told to all watches together later, it is the one that the others were told of last.
 func (l *link) toldTrouble() *Fault {
 	f, s := l.trouble(), l.stream
 	// WATCH-4: nobody is told the same twice.

@@ -54,7 +54,7 @@ const silence = 15 * time.Second
 // silencePeriod is how long a server may say nothing of what a collection has.
 func (s *stream) silencePeriod() time.Duration { return cmp.Or(max(s.timeout, 0), silence) }
 
-// startTimer starts the timer of who waits for an answer of the server, if there are timers.
+// startTimer starts the does-not-exist timer of w, if the server has such timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	// DNE-1: one timer for each resource, if there are any.
 	if s.hasTimers() {
@@ -68,14 +68,14 @@ func (sub *subscription) ring(m *Machine, now time.Time) {
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.markComplete(now, sub.of, l.version)
-	case !l.stream.hasTimers(): // of a collection, which was waited for because of the case before
+	case !l.stream.hasTimers(): // a collection has a timer also here, only for the case before
 	default:
 		m.timedOut(now, sub)
 	}
 }
 
-// timedOut: the server did not say anything of a name, or not again, or did not confirm what is held, so there is no such
-// resource.
+// timedOut decides what follows when the server did not answer for a name, or did not confirm what is held: mostly that there
+// is no such resource.
 func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	l, known := sub.link(), sub.usable()
 	// A full state, or the complete one of a collection, lacks it.
@@ -85,16 +85,16 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 		m.warnStar(l)
 	}
 	if patient(sub.watches()) && !(known && lacked) {
-		return // E-3: the watches wait for ever
+		return // E-3: the watches wait without end
 	}
 	switch {
 	// WILD-7: nobody watches its name any more, so it goes as other members do that the server does not confirm.
 	case !sub.lives():
 		m.remove(now, sub, ReasonTimeout)
-	// DNE-8: silence is an error. It keeps a stale value, unless that is lacked.
+	// DNE-8: silence is an error. A stale value stays, unless a state lacks it.
 	case l.stream.TransientTimeout > 0, sub.stale() && !lacked:
 		m.setStatus(sub, StatusTimeout, ReasonTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, sub.informed())
-	// LKG-5: what is lacked goes from the store too, though it was not loaded. A store that was asked has nothing.
+	// LKG-5: what a state lacks goes from the store too, if the store has not answered yet.
 	case known, lacked && !sub.loaded():
 		m.remove(now, sub, ReasonTimeout)
 	default:
@@ -106,13 +106,12 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// fetch is a watch that is told when it has no answer within its FetchTimeout
-// (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
-// whatever becomes of the stream.
+// fetch is the alarm of a watch that is to be told when it has no answer within its FetchTimeout
+// (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch, and goes on when the stream ends.
 type fetch Watch
 
-// ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
-// now, whose reading handlers hold up.
+// ring tells the watch that it has no answer yet. The subscription stays. The active server may have another stream by now,
+// which the client does not read while handlers still have a response of it.
 func (f *fetch) ring(m *Machine, now time.Time) {
 	w := (*Watch)(f)
 	if !w.sub.unanswered() || w.sub.usable() {

@@ -6,7 +6,7 @@ import "slices"
 // confirms it. What it does not list is unconfirmed until the server speaks of it ([subscription.see]), and goes if
 // the server does not: under a watched name by its timer ([Machine.await]), members of collections together ([sweep]).
 //
-// Three are neither listed nor unconfirmed:
+// Three kinds of values are neither listed nor unconfirmed:
 //   - another server's value that is watched by its name alone;
 //   - what is kept though the server deleted it;
 //   - an alias's value where the name in the list is taken ([link.appendVersions]).
@@ -14,29 +14,29 @@ import "slices"
 // Members from the store are unconfirmed after the first state ([link.unconfirmStale]). In state of the world those are
 // unconfirmed that another server said and a full state lacks ([Machine.unconfirmForeign]).
 
-// unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
-// told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is
-// not any more, is waited for together.
+// unconfirm notes that a value goes unless the server confirms it: the request does not list its version, or a full state
+// left it out and another server gave it. A name that is watched has a timer of its own. For all others there is one
+// ([sweep]).
 func (l *link) unconfirm(sub *subscription) {
 	sub.unconfirmed = true
 	l.unconfirmed = append(l.unconfirmed, sub)
-	l.stream.agenda.touch(l.stream) // it may be another one than the step looks at
+	l.stream.agenda.touch(l.stream) // the step may be about another stream
 }
 
-// unlisted has the server confirm what a first message did not tell it a version of: its own value, and of a
-// collection what another server spoke of, or what exists without a value.
+// unlisted has the server confirm a resource whose version its first request does not list: a value that it gave itself; and
+// in a collection a value or an error that another server gave, or a resource that exists without a value.
 func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.loaded():
-	// DELTA-4: of what was not listed the server does not tell the removal.
+	// DELTA-4: the server does not state the removal of what was not listed.
 	case sub.listable(), sub.exists() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)
 	}
 }
 
-// takeOver has the server confirm what another one had to speak of until now.
+// takeOver has the server, which is active now, confirm a resource of which another server's word counted until now.
 func (l *link) takeOver(sub *subscription) {
-	// DELTA-4: a first request that left before lists none of it.
+	// DELTA-4: a first request that left before lists no version of it.
 	if l.requested && l.stream.Delta {
 		l.untold = l.untold || sub.listable()
 		l.unlisted(sub)

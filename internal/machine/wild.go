@@ -18,8 +18,8 @@ func (l *link) explicitly() bool {
 	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.HoldsAll || !l.stream.Delta && l.structured > 0
 }
 
-// nextForm is how the wildcard is to be requested. An explicit one stays so; a legacy one becomes explicit when that
-// is wanted.
+// nextForm is the form in which the next request has the wildcard. An explicit wildcard stays explicit; a legacy one becomes
+// explicit as soon as explicitly says so.
 func (l *link) nextForm() wildForm {
 	switch {
 	case l.stream.watches == 0, l.outdated():
@@ -38,7 +38,7 @@ func (l *link) nextForm() wildForm {
 func (l *link) setForm(form wildForm) {
 	before := l.form
 	if l.form = form; before != form && form == wildLegacy {
-		l.lastFullState = 0 // what came before answers no wildcard
+		l.lastFullState = 0 // the responses so far do not answer the wildcard
 	}
 	l.message.hadWild = before != wildNone
 	switch wild := l.cache.star; {
@@ -55,8 +55,8 @@ func (l *link) setForm(form wildForm) {
 	}
 }
 
-// outdated says that what is wanted takes a new stream: a legacy wildcard is to begin after names
-// were sent for the type, or to end.
+// outdated says that the type needs a new stream: a legacy wildcard is to begin after names were sent for the type, or is to
+// end.
 func (l *link) outdated() bool {
 	switch {
 	case !l.requested, l.stream.Polled:
@@ -76,15 +76,14 @@ func (l *link) beside(subs []*subscription) []*subscription {
 	})
 }
 
-// What is waited for between two streams that are begun anew for a wildcard, or for names that the server does not hear
-// of ([hushes]). The wait doubles, and is over with a stream that stood for longer than the longest.
+// The waits between two streams that are begun anew for a wildcard, or for names that the server ignores ([hushes]). They
+// double, and start over after a stream that stood for longer than the longest of them.
 const (
 	restartFirst = time.Second
 	restartMost  = 30 * time.Second
 )
 
-// restartAt says whether a stream is to be begun anew for a type that is outdated, and when. A wildcard that nobody wants
-// any more may be wanted again while it lingers.
+// restartAt says whether a type is outdated, so that its stream is to be begun anew, and when.
 func (m *Machine) restartAt(now time.Time, l *link) (at time.Time, outdated bool) {
 	if l.stream.watches == 0 || !l.outdated() {
 		return time.Time{}, false
@@ -96,7 +95,7 @@ func (m *Machine) restartAt(now time.Time, l *link) (at time.Time, outdated bool
 	if l.unwantedSince.IsZero() {
 		l.unwantedSince = now
 	}
-	// WILD-3: a wildcard that nobody watches lingers.
+	// WILD-3: a wildcard that nobody watches lingers, since a watch may begin again.
 	return later(at, l.unwantedSince.Add(m.config.Linger)), true
 }
 

@@ -54,7 +54,7 @@ func (resp *response) decoded(m *Machine, now time.Time) {
 	m.proceed(now, resp)
 }
 
-// proceed applies what is planned, or with a guard has it judged once all is decoded.
+// proceed applies what is planned. Where the type is guarded, the guard judges it first, once all is decoded.
 func (m *Machine) proceed(now time.Time, resp *response) {
 	switch {
 	case !resp.link.cache.typ.Guarded:
@@ -67,8 +67,8 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 	}
 }
 
-// apply takes what need not be decoded into the state, then what is decoded, in the order of the wire, and ends
-// the response with the last of it.
+// apply applies the entries that need no decoding, then those that are decoded so far, in the order of the wire. After the
+// last of them it ends the response.
 func (m *Machine) apply(now time.Time, resp *response) {
 	for _, it := range resp.ready {
 		m.applyPlanned(now, resp, it)
@@ -97,7 +97,7 @@ func (m *Machine) reusePlan(resp *response) {
 	resp.ready = nil
 }
 
-// applyPlanned refuses a resource, or notes that what is held came again.
+// applyPlanned refuses a resource, or notes that the held value came again.
 func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	l, sub, entry := resp.link, it.sub, &resp.Resources[it.index]
 	switch {
@@ -110,7 +110,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	}
 	switch {
 	case !l.has(sub):
-	// ACK-6: only this entry is refused.
+	// ACK-6: only this entry is refused; commitItem takes the others.
 	case it.fault != nil:
 		l.refusals.add(it.fault, entry.Payload, l.redirects(entry))
 		m.noteFault(sub, it.fault, StatusNacked, l.dropsRefused(sub))
@@ -125,7 +125,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	}
 }
 
-// commitItem takes a resource, or refuses it, for all names that it is watched by.
+// commitItem accepts or refuses a resource that was decoded, for all names by which it is watched.
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
 	if r.Err != nil {
 		hash := hashOfEntry(it.Raw, it.Locator, it.Attributes)
@@ -140,7 +140,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	}
 	for _, sub := range it.subs() {
 		resp.count(it.index, sub, r.Flaws...)
-		lapsed := r.sameFor(it, sub) && !sub.held() // the value that it equals has gone since, and the next stream brings it
+		lapsed := r.sameFor(it, sub) && !sub.held() // the value that it equals is gone by now, and the next stream brings it
 		if lapsed || !resp.link.has(sub) {
 			continue
 		}
@@ -152,17 +152,17 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		m.commitFor(now, resp, it, sub, r)
 	}
 	if resp.released {
-		resp.Resources[it.index] = wire.Resource{Payload: it.Raw, HasBody: true} // lest it keeps its part of the frame
+		resp.Resources[it.index] = wire.Resource{Payload: it.Raw, HasBody: true} // so that it does not keep its part of the frame
 	}
 }
 
-// commitFor takes a resource for one name.
+// commitFor accepts a resource for one name.
 func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscription, r Result) {
 	entry := &resp.Resources[it.index]
 	// DELTA-9: the version of what is accepted.
 	version := resp.entryVersion(entry)
 	as := resp.givenAs(it.index, sub, sub != it.sub)
-	// ALIAS-2: no collection has it, and nobody watches it any more.
+	// ALIAS-2: an alias is in no collection, and nobody watches this one any more.
 	if as.alias && !sub.lives() {
 		m.noteAbsent(sub, ReasonRemoved)
 		return
@@ -186,8 +186,8 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 // subs are the subscriptions that an item is decoded for.
 func (it *Item) subs() []*subscription { return append([]*subscription{it.sub}, it.also...) }
 
-// sameFor says that what was decoded equals what a subscription of the item holds, maybe since another server said
-// it meanwhile.
+// sameFor says that what was decoded equals what a subscription of the item holds. Another server may have given that while
+// the item was decoded.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
 	switch {
 	case sub != it.sub:
