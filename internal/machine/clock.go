@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// clock is a stream's own time, in all its incarnations. It stands still while reading does (a response is decoded,
-// judged or handled, or too many answers are owed), and while the program itself does not run: the server's silence then
-// is the client's.
+// clock is a stream's own time, in all its incarnations. It stands still while the client does not read the stream (a
+// response is decoded, judged or handled, or too many answers are owed), and while the program itself does not run: the
+// server is not silent then, since the client would not hear it.
 type clock struct {
 	start      time.Time
-	stoppedFor time.Duration // in all
+	stoppedFor time.Duration // the sum of the times for which it stood still
 	stoppedAt  time.Time     // zero unless it stands still now
 }
 
@@ -47,12 +47,12 @@ func (c *clock) run(now time.Time) {
 	}
 }
 
-// waiter is what an alarm is set for: a resource or a collection whose answer is waited for, a time
-// to live, and whatever else ends by silence.
+// waiter is what an alarm is set for: a resource or a collection that the server has to answer for, a time to live, a watch
+// with a FetchTimeout, or another wait.
 type waiter interface {
 	// alarm is the timer of the waiter.
 	alarm() *timer
-	// ring is called when the alarm's time is over, which is not set any more.
+	// ring is called when the alarm's time is over. The alarm is not set any more.
 	ring(m *Machine, now time.Time)
 }
 
@@ -68,7 +68,7 @@ type alarm struct {
 	waiter waiter
 }
 
-// before: those of one moment ring as they were set; their numbers may have come round.
+// before orders alarms by time, and those of one moment as they were set. Their numbers may have begun again at 1.
 func (a alarm) before(b alarm) bool {
 	return a.at < b.at || a.at == b.at && int32(a.number-b.number) < 0
 }
@@ -102,7 +102,7 @@ func (s *stream) waiters() iter.Seq2[waiter, time.Duration] {
 	}
 }
 
-// ringAlarms rings those whose time is over. A ring may stop other alarms, and may set new ones that ring later.
+// ringAlarms rings the alarms whose time is over. A ring may stop other alarms, and may set new ones that ring later.
 func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
 		a := s.alarms.pop()
@@ -111,9 +111,9 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	}
 }
 
-// stalled: the program itself did not run, at least from the deadline for which it is late. That time does not count. Nor
-// does as much time again, so that what came meanwhile is read before an alarm rings; but that extra time is not given
-// twice in a row, or no alarm of a program that is late each time would ever ring.
+// stalled takes from the clocks the time for which the program itself did not run: at least from the deadline for which it is
+// late. It takes as much time again, so that what the server sent meanwhile is read before an alarm rings. Not twice in a
+// row: in a program that is late each time no alarm would ring.
 func (m *Machine) stalled(now time.Time, late time.Duration) {
 	lost := late
 	if !m.late {

@@ -21,7 +21,7 @@ type collection struct {
 	source *source // who answers for it; nil until known
 
 	explicit bool   // of the wildcard: its first watch wanted it by the name `*`
-	complete bool   // its first state is
+	complete bool   // its first state is complete
 	listed   bool   // the first request on this incarnation of the stream listed something of it
 	touched  serial // of the last response that spoke of it or of a member
 
@@ -137,7 +137,7 @@ func (c *collection) adopt(sub *subscription) {
 	c.rosterOf(sub).put(sub)
 }
 
-// rosterOf is the one that lists a subscription of the collection; nil for none.
+// rosterOf is the roster that lists a subscription of the collection; nil for none.
 func (c *collection) rosterOf(sub *subscription) *roster {
 	switch {
 	case sub.isCollection():
@@ -168,14 +168,14 @@ func (c *collection) inOrder() []*subscription {
 	return slices.DeleteFunc(slices.SortedFunc(c.all(), byName), (*subscription).byAlias)
 }
 
-// dropIfUnwanted drops what nobody wants. A member stays while its collection lives, or the wildcard if that covers it: the
-// server would not send it again. A collection takes its members along.
+// dropIfUnwanted drops a subscription that nobody wants. A member stays while its collection lives, or while the wildcard
+// lives and covers it, since the server would not send it again. With a collection its members are dropped.
 func (c *cache) dropIfUnwanted(sub *subscription) {
 	switch {
 	case sub.gone, sub.wanted():
-	// WILD-7: it waits for the server's word.
+	// WILD-7: a member stays, also while the server has to confirm it.
 	case sub.of.lives() && sub.staysAsMember():
-	case c.giveToStar(sub): // whose watches were told of it
+	case c.giveToStar(sub): // the watches of the wildcard were told of it
 	case sub.isCollection():
 		sub.of.end()
 	default:
@@ -184,13 +184,13 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 }
 
 // staysAsMember says that a resource stays in its collection though nobody watches its name: it exists, or the response being
-// worked on speaks of it, and by its own name.
+// worked on speaks of it; and its name is no alias.
 func (sub *subscription) staysAsMember() bool {
 	l := sub.link()
 	return !sub.isCollection() && !sub.byAlias() && (sub.exists() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
 }
 
-// dropUnwanted drops everything that is not wanted, once what the server was told is forgotten.
+// dropUnwanted drops all subscriptions that are not wanted, after forgetStream was called for them.
 func (sh *share) dropUnwanted() {
 	for sub := range sh.all() {
 		sh.cache.dropIfUnwanted(sub)
@@ -201,7 +201,7 @@ func (sh *share) dropUnwanted() {
 // end forgets a collection that nobody wants any more, and what is held for it alone.
 func (c *collection) end() {
 	cache, share := c.cache, c.source.share(c.cache)
-	delete(share.loads, &c.subscription) // what the store says means nothing
+	delete(share.loads, &c.subscription) // the store's answer is not waited for any more
 	if l := c.link(); l != nil && l.busy != nil {
 		l.busy.completes = without(l.busy.completes, c)
 	}
@@ -223,35 +223,35 @@ func (c *collection) end() {
 	}
 }
 
-// giveToStar moves a resource that nobody else wants to the wildcard, and says whether it did. In delta the
-// server then has to confirm it, if it was requested by name or came from another server: most servers do not
-// count a structured name to the wildcard.
+// giveToStar moves a resource that is a member of nothing else any more to the wildcard, and says whether it did. In delta
+// the server then has to confirm the resource, if requests named it or its glob, or if another server gave it: for most
+// servers a structured name is no member of the wildcard.
 func (c *cache) giveToStar(sub *subscription) bool {
 	if !c.star.lives() || !c.starCovers(sub) || !sub.staysAsMember() {
 		return false
 	}
-	// Of a stream that is over, and at a server that was just made the active one, is not known what was requested.
+	// If the stream is over, or another server has just become active, the client does not know any more what was requested.
 	before := sub.link()
 	asked := sub.subscribed || sub.of.subscribed || before == nil || !before.requested
 	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.loaded() && (asked || sub.foreign()) {
-		// WILD-7: the server has to say whether it is the wildcard's.
+		// WILD-7: the server has to say whether it is a member of the wildcard.
 		l.unconfirm(sub)
 	}
 	return true
 }
 
-// needsNoMore says that a server's silence completes a collection: it has nothing to add to what
-// is held. A server that remembers what it sent does not answer a wildcard if it has sent all that there
-// is by name, nor in delta if the first request listed all that there is.
+// needsNoMore says that a server's silence completes a collection, since the server has nothing to add to what is held. A
+// server that remembers what it sent does not answer the request for a wildcard if it has sent all members by name already,
+// nor in delta if the first request listed all of them.
 func (c *collection) needsNoMore() bool {
 	l := c.link()
 	switch f := c.fault(); {
 	case f != nil && f.Kind == FaultData:
 		return false // the server has stated an error for it
 	case c.listed:
-		return true // also when what was listed has expired since
-	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
+		return true // also if the time to live of what was listed has run out since
+	// WILD-5: if the server has said nothing of the type on this stream, nothing follows from its silence.
 	case l.firstResponse == 0:
 		return false
 	}
@@ -270,7 +270,7 @@ func (c *cache) starCovers(sub *subscription) bool {
 	return sub.of == c.star || slices.ContainsFunc(src.Servers, func(i int) bool { return src.answersFor(i, sub.authority()) })
 }
 
-// audience is the watches that hear of a subscription without naming it: nobody does of an alias.
+// audience is the watches that are told of a resource as a member of what they watch. A name that is an alias has none.
 func (sub *subscription) audience() []*Watch {
 	if sub.isCollection() || sub.byAlias() {
 		return nil // ALIAS-2, C-1
@@ -283,15 +283,15 @@ func (sub *subscription) covering() (all []*Watch) {
 	if sub.of.wanted() {
 		all = sub.of.watches()
 	}
-	// GLOB-5: all watches that cover a resource hear of it.
+	// GLOB-5: all watches that cover a resource are told of it.
 	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.cache.starCovers(sub) {
 		all = slices.Concat(all, star.watches())
 	}
 	return all
 }
 
-// adoptCovered has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
-// has sent it already, so the glob's first state may leave it out (DELTA-8).
+// adoptCovered makes the resources that a new glob covers its members, also those that only the wildcard has: the server has
+// sent them already, so the glob's first state may leave them out (DELTA-8).
 func (c *cache) adoptCovered(glob *collection, covers pattern) {
 	for _, from := range []*collection{glob.source.share(c).plain, c.star} {
 		for sub := range from.members.all() {

@@ -20,7 +20,7 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	changed := form != before || len(added)+len(removed) > 0
 	if form == wildLegacy {
 		added = l.beside(added)
-		changed = form != before // what is wanted by name is among all
+		changed = form != before // the wildcard's request has no names
 	} else if before == wildLegacy {
 		added = l.allWanted()
 	}
@@ -28,8 +28,8 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	if !what.answer && !changed && !l.owesNode() {
 		return nil
 	}
-	// SOTW-1, SOTW-2, ACK-7: none was accepted on this stream. If a request claims none, the server owes an answer, so later
-	// ones claim none either: resume is empty then.
+	// SOTW-1, SOTW-2, ACK-7: no response was accepted on this stream. If this request has no version, later ones before the
+	// first response have none either, since resume is empty then: the server still owes an answer.
 	if l.firstResponse == 0 {
 		l.version = l.versionToClaim()
 		l.resume, l.latest, l.claimsHeld = l.version, l.version, l.version != ""
@@ -42,7 +42,7 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 	if form == wildLegacy {
 		return [][]byte{head}
 	}
-	// SOTW-3, SOTW-4: each request restates all names, though there be none.
+	// SOTW-3, SOTW-4: each request restates all names, also if there are none.
 	return l.names.After(head)
 }
 
@@ -59,7 +59,8 @@ func (l *link) versionToClaim() string {
 	return l.resume
 }
 
-// allKnown says that the server need not say anything again to a client that has the version.
+// allKnown says that by this server's word each resource that is wanted is held or does not exist, and that nothing of the
+// version to claim was refused.
 func (l *link) allKnown() bool {
 	for sub := range l.owned() {
 		// SOTW-2, FALLBACK-3: the server has to send again what another server said, what is kept though deleted, what was
@@ -72,9 +73,9 @@ func (l *link) allKnown() bool {
 	return true
 }
 
-// noteResume notes what a new stream may claim once a response is accepted: nothing while the request of a name has not
-// left, or if it answers a wildcard that is not wanted any more, or not yet. With a collection only a response that
-// holds everything allows it: others say nothing of members that are not held.
+// noteResume notes the version that a new stream may claim once a response is accepted: none while the request of a name has
+// not left, or if the response answers a wildcard that is not wanted any more, or does not answer one that is wanted. With a
+// collection only a response that holds everything has such a version: others do not say which members do not exist.
 func (l *link) noteResume(resp *response) {
 	l.resume = ""
 	if l.form != wildLegacy && (l.names.Adds() || len(l.message.fresh) > 0) {
@@ -146,7 +147,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 	return [][]byte{msg}
 }
 
-// takeBack splits off the names that have to be unsubscribed first.
+// takeBack splits off the names that quirks have the client unsubscribe first.
 func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	now = added[:0]
 	for _, sub := range added {
@@ -160,8 +161,8 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	return now, back
 }
 
-// appendVersions tells in a first message which versions are held, those of aliases last: of so many of the names and of
-// the members. What is not listed has to be confirmed.
+// appendVersions lists the held versions of names[:named] and members[:listed] in a first request, those of aliases last. What
+// is not listed the server has to confirm.
 func (l *link) appendVersions(msg []byte, names []*subscription, named int, members []*subscription, listed int) []byte {
 	var told map[string]bool // by name; nil if nothing is held by an alias
 	list := func(sub *subscription, fits bool) {
@@ -171,8 +172,8 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 		// DELTA-3: the active server's own, and not that of another server, nor what it has to confirm.
 		case !l.owns(sub) || !sub.listable() || sub.unconfirmed:
 			l.unlisted(sub)
-		case told[name]: // that of another name of the resource
-		// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
+		case told[name]: // another subscription of the resource has listed the version
+		// DELTA-2: no version is listed of a resource that a watch waits for, by whichever of its names.
 		case !fits, l.waitedFor(sub):
 			l.unlisted(sub)
 		default:
@@ -202,9 +203,9 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 	return msg
 }
 
-// besideWildcard says that the first request for a legacy wildcard does not ask for what a subscription holds: it is
-// watched by name, by an alias, or by a glob. Told its version, a server whose wildcard does not have it would say that
-// it is gone.
+// besideWildcard says that a resource is watched by name, by an alias, or by a glob, so that the first request for a legacy
+// wildcard does not ask for it. If that request listed its version, a server whose wildcard does not have it would state its
+// removal.
 func (l *link) besideWildcard(sub *subscription) bool {
 	if l.form != wildLegacy {
 		return false
@@ -213,7 +214,8 @@ func (l *link) besideWildcard(sub *subscription) bool {
 	return sub.wanted() || sub.of.isGlob() || l.cache.aliases.wanted(sub)
 }
 
-// waitedFor says that a watch waits for what a subscription holds: one of another of its names, or of a collection.
+// waitedFor says that a watch waits for the value that a subscription holds: a watch of another name of the resource, or of a
+// collection.
 func (l *link) waitedFor(sub *subscription) bool {
 	waits := func(alias []byte) bool {
 		other, _ := l.lookup(alias)
@@ -232,9 +234,10 @@ func (l *link) waitedFor(sub *subscription) bool {
 	return !own.held()
 }
 
-// awaitedAliases are the aliases, but for those among added, of what a collection that begins waits for.
+// awaitedAliases are the subscriptions of aliases whose resources a collection that begins waits for, but for those in added.
 func (l *link) awaitedAliases(added []*subscription) []*subscription {
-	// ALIAS-2, DELTA-7: the server has sent it for the alias, and may send it again only to who subscribes again.
+	// ALIAS-2, DELTA-7: the server has sent the resource for its alias, and may send it again only if the client subscribes to
+	// the alias again.
 	return l.ownedWhere(func(sub *subscription) bool {
 		return sub.byAlias() && sub.wanted() && l.waitedFor(sub) && !slices.Contains(added, sub)
 	})
@@ -244,10 +247,10 @@ func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
 }
 
-// fit says how many names, and how many versions of members, fit into a delta request that has so many bytes already,
-// in which order the names go, and how many bytes it then has, or some more. In a first request versions of members go
-// before names: of a member that is not listed the server would not tell the removal. Names that do not fit follow in
-// later requests.
+// fit says how many names (named), and how many versions of members (listed), fit into a delta request that has size bytes
+// already; in which order the names go; and how many bytes the request then has at most. In a first request versions of
+// members go before names, since the server would not state the removal of a member that is not listed. Names that do not fit
+// follow in later requests.
 func (l *link) fit(first bool, size int, names, members []*subscription) (ordered []*subscription, named, listed, length int) {
 	budget := l.stream.budget
 	switch {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// outcome is what an entry of a response means for a subscription, before anything of it is applied. What is
-// neither refused nor changed is held.
+// outcome is what an entry of a response means for a subscription, before anything of the response is applied. If it is
+// neither refused nor changed, the value is held already.
 type outcome struct {
 	sub     *subscription
 	index   int
 	refused bool
-	changed bool // to what follows, unless it is refused
+	changed bool // value and raw replace what is held, unless refused
 	value   any
 	raw     []byte
 }
@@ -39,7 +39,7 @@ func (resp *response) outcomes() iter.Seq[outcome] {
 	}
 }
 
-// propose asks whether a response may be taken, all of which is decoded.
+// propose asks the guard whether a response may be taken, once all of it is decoded.
 func (m *Machine) propose(resp *response) {
 	l := resp.link
 	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
@@ -65,8 +65,8 @@ func (m *Machine) propose(resp *response) {
 	m.askGuard(l, p, will)
 }
 
-// askGuard has a proposal judged. Of each subscription for which it would change that, will says whether a value would
-// be held.
+// askGuard has the guard judge a proposal. For each subscription that the proposal changes, will says whether a value is held
+// afterwards.
 func (m *Machine) askGuard(l *link, p Proposal, will map[*subscription]bool) {
 	p.Server, p.TypeURL = l.stream.server, l.cache.typ.URL
 	left := func(sub *subscription) bool {
@@ -86,7 +86,7 @@ func (m *Machine) askGuard(l *link, p Proposal, will map[*subscription]bool) {
 	m.fx.Guard = append(m.fx.Guard, &p)
 }
 
-// countResources counts what some subscriptions are of, which are chosen by which; of is the name of the resource.
+// countResources counts the resources of the subscriptions that which chooses; of is the name of a subscription's resource.
 func (l *link) countResources(which func(*subscription) bool, of func(*subscription) string) (n int) {
 	var others map[string]bool // resources that are not counted by their own names
 	for sub := range l.owned() {
@@ -109,8 +109,7 @@ func (l *link) countResources(which func(*subscription) bool, of func(*subscript
 	return n
 }
 
-// guarded takes the judgement. What came on a stream that is over is not taken: the next
-// one brings it again.
+// guarded does what the guard has judged. A response of a stream that is over is not taken: the next stream brings it again.
 func (m *Machine) guarded(now time.Time, ev Guarded) {
 	s := m.touch(ev.Proposal.ref)
 	switch resp := ev.Proposal.resp; {
@@ -128,8 +127,8 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	}
 }
 
-// nothingToJudge says that nothing that a response speaks of is here any more, and that it ends nothing
-// else: there is nothing to judge.
+// nothingToJudge says that the client has nothing any more of what a response speaks of, and that the response ends nothing
+// by leaving it out.
 func (resp *response) nothingToJudge() bool {
 	whole := resp.tellsAll()
 	if resp.mentioned == 0 || slices.ContainsFunc(resp.completes, (*collection).wanted) {
@@ -143,8 +142,7 @@ func (resp *response) nothingToJudge() bool {
 	return true
 }
 
-// dropUntold forgets the members that a response of which nothing is taken would have been the
-// first to tell of, and what it says of aliases.
+// dropUntold forgets the members that were made for a response of which nothing is taken, and what it says of aliases.
 func (resp *response) dropUntold() {
 	for _, it := range slices.Backward(resp.aliasesBefore) {
 		if resp.link.cache.aliases.remove(it.sub); it.of != nil && !it.sub.gone {
@@ -158,8 +156,8 @@ func (resp *response) dropUntold() {
 	}
 }
 
-// refuseAll NACKs a response of which nothing is taken. What it would have changed or removed
-// is told to be refused, with what is held as it was; so is the first state of a collection.
+// refuseAll NACKs a response of which nothing is taken. Watches of what it would have changed, removed or completed are told
+// that the guard refused it; held values stay.
 func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
 	l := resp.link
 	resp.text = []byte(cmp.Or(err.Error(), "the response is refused"))
@@ -179,20 +177,20 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			o.sub.setRenewed(true)
 		}
 	}
-	for _, name := range removed { // U-2: it is held against the server's word
+	for _, name := range removed { // U-2: the value is held although the server removed it
 		if sub := l.cache.subs.get(name); sub != nil && sub.held() {
 			spoil(sub)
 		}
 	}
 	for _, it := range resp.statements {
-		// CFG-5: what a refused full state leaves out is not answered.
+		// CFG-5: a full state that is refused does not answer for what it leaves out.
 		answered := it.sub.wanted() && it.sub.unanswered() && it.kind < statesAbsent
 		if answered || it.kind == statesTwice {
 			spoil(it.sub)
 		}
 	}
 	for _, c := range resp.completes {
-		if l.has(&c.subscription) { // else another server answers for it by now
+		if l.has(&c.subscription) { // another server may be active by now
 			m.noteFault(&c.subscription, f, StatusNacked, false)
 		}
 	}

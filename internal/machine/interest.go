@@ -6,7 +6,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// want has requests name a subscription from now on, or not. The wildcard is not among the names.
+// want has requests name a subscription from now on, or not any more. The wildcard is not among the names.
 func (l *link) want(sub *subscription, wanted bool) {
 	if sub.isStar() {
 		l.resume, l.unwantedSince = "", time.Time{}
@@ -20,8 +20,8 @@ func (l *link) want(sub *subscription, wanted bool) {
 		l.structured += by
 	}
 	l.names.Set(sub.onWire(), l.params(sub.of), wanted)
-	// SOTW-2: the version was accepted before the name was wanted, or with other collections. Beside a legacy wildcard no
-	// request has such names.
+	// SOTW-2: the version was accepted before the name was wanted, or with other collections, so no new stream claims it. Beside
+	// a legacy wildcard no request has such a name.
 	if wanted && (l.form != wildLegacy || structured(sub.name)) || sub.isCollection() {
 		l.resume = ""
 	}
@@ -48,11 +48,11 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 				removed = append(removed, c)
 			}
 			l.leave(sub, name)
-			// DNE-4: nobody waits for it any more, but of a member that the server has to confirm.
+			// DNE-4: nobody waits for it any more. The timer of a member that the server has to confirm goes on.
 			if !sub.unconfirmed {
 				sub.timer = 0
 			}
-			// SOTW-6: now that the server is told.
+			// SOTW-6: the client forgets it now that a request unsubscribes it.
 			l.cache.dropIfUnwanted(sub)
 			sub.subscribed = false // not before: giveToStar asks whether it was requested
 		case c.Had:
@@ -62,7 +62,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 	return added, removed
 }
 
-// leave tells quirks that the server has sent what is not subscribed to any more.
+// leave tells quirks that a name is not subscribed to any more of which the server has sent a value.
 func (l *link) leave(sub *subscription, name []byte) {
 	if sub.exists() && !sub.foreign() && !sub.keptDeleted() {
 		for _, q := range l.stream.quirks {

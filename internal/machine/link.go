@@ -9,9 +9,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// link is one type on one stream: what its server was told, and what it answered, on this incarnation
-// ([onStream]) and, where that matters later, on any. What is wanted and known is in the cache. Types on a stream
-// are independent of each other.
+// link is one type on one stream: what the client told the server, and what the server answered, on this incarnation
+// ([onStream]) or on any. What is wanted and known is in the cache. Types on a stream are independent of each other.
 type link struct {
 	cache      *cache
 	stream     *stream
@@ -19,7 +18,7 @@ type link struct {
 	watched    int        // how many of them are wanted
 	structured int        // how many of those are structured
 
-	resume   string    // the version that a new stream may claim, see [link.versionToClaim]; "" for none; SotW
+	resume   string    // the version that the first request of a new stream may have, see [link.versionToClaim]; "" for none; SotW
 	accepted time.Time // when the last accepted response came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet
@@ -35,7 +34,7 @@ type onStream struct {
 	requested     bool      // a request went to the writer
 	written       bool      // it has left
 	claimsHeld    bool      // the first request has a version of something that is held
-	untold        bool      // it left while another server was active, so it lists no version of what this server gave
+	untold        bool      // the first request left while another server was active: it lists nothing that this server gave
 	firstResponse serial    // of the first response; 0 before it
 	version       string    // of the last accepted response, or that was claimed before there was one; SotW
 	latest        string    // of the last response, refused or not, or that was claimed before there was one; SotW
@@ -48,8 +47,8 @@ type onStream struct {
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
 	unconfirmed   []*subscription // that the server has to speak of; see [link.decidedFor]
-	sweepTimer    timer           // when it rings, those go that were in the list when it was set: the server has a full period for each
-	due           int             // how many these are, the first of the list
+	sweepTimer    timer           // when it rings, the first due of unconfirmed go
+	due           int             // how many were in unconfirmed when sweepTimer was set: each had a full period
 }
 
 // message is a request that the writer has, until it has left.
@@ -89,8 +88,8 @@ func (l *link) reset() {
 	l.names.Flush()
 	// DNE-5: its timers stop.
 	for sub := range l.owned() {
-		// WILD-7: what the wildcard was given waits for the server's word on the next stream too. What only the store speaks
-		// of is looked at anew there (unconfirmStale).
+		// WILD-7: a resource that was moved to the wildcard (giveToStar) has to be confirmed on the next stream too. For
+		// resources from the store unconfirmStale decides that anew there.
 		waits := l.stream.Delta && sub.unconfirmed && sub.of == l.cache.star && structured(sub.name) && !sub.loaded()
 		sub.forgetStream()
 		sub.unconfirmed = waits

@@ -10,8 +10,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// repeated returns the subscription that the last response held at the same place, if this one
-// has the very payload there that is held, so that its name need not be read.
+// repeated returns the subscription of the entry that the last response had at index i, if the entry at i of this response has
+// the held payload. Then its name need not be read.
 func (l *link) repeated(resp *response, i int) *subscription {
 	if i >= len(l.last) {
 		return nil
@@ -23,12 +23,12 @@ func (l *link) repeated(resp *response, i int) *subscription {
 	if !sub.held() || !l.has(sub) || l.faultOf(r) != nil {
 		return nil
 	}
-	r.Payload = sub.raw // the next comparison is of the same place
+	r.Payload = sub.raw // so that plan compares bytes at the same address, which is fast
 	return sub
 }
 
-// remember keeps what a state of the world response held, place by place, and returns other
-// room in its stead.
+// remember keeps the subscriptions of the entries of a response in state of the world, for repeated. It returns another list
+// whose room can be used.
 func (l *link) remember(found []*subscription) (room []*subscription) {
 	if room = found; !l.stream.Delta {
 		l.last, room = found, l.last
@@ -37,8 +37,8 @@ func (l *link) remember(found []*subscription) (room []*subscription) {
 	return room
 }
 
-// newMember makes a subscription for a name that nobody subscribed to by itself; nil if it is in no
-// collection that is requested from the server.
+// newMember makes a subscription for a name that nobody watches, as a member of a collection; nil if no collection that is
+// requested from the server covers the name.
 func (l *link) newMember(name []byte, canonical string) *subscription {
 	c := l.home(canonical)
 	if c == nil {
@@ -51,15 +51,15 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 	return c.newMember(canonical)
 }
 
-// home is the collection to which a name belongs that nobody subscribed to by itself, if that was requested from
-// the server; else nil. Names belong to the wildcard before its request has left, since some servers send a
-// resource once only.
+// home is the collection, among those that are requested from the server, in which a name that nobody watches is a member;
+// nil if there is none. A name is a member of the wildcard already before that request has left, since some servers send a
+// resource only once.
 func (l *link) home(canonical string) *collection {
 	c, wild := l.cache.globOf(canonical), l.form != wildNone || l.wantsStar()
 	switch {
 	case c != nil && !c.ownedBy(l.stream):
 		return nil
-	case c != nil && (c.subscribed || wild): // it may come because of either
+	case c != nil && (c.subscribed || wild): // the server may send it for the glob or for the wildcard
 		return c
 	case wild && l.cache.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
 		return l.cache.star
@@ -67,12 +67,12 @@ func (l *link) home(canonical string) *collection {
 	return nil
 }
 
-// lookup finds the subscription of a name as a server spells it; nil if there is none. Structured
-// names are equal by their parts (gRFC A47); of one that has no subscription the canonical text
-// is returned.
+// lookup finds the subscription of a name as a server spells it; nil if there is none, or if another server's word on it
+// counts. Structured names are equal by their parts (gRFC A47). canonical is the text of a structured name without
+// subscription.
 func (l *link) lookup(name []byte) (sub *subscription, canonical string) {
 	sub, n, err := l.cache.identify(name)
-	// SOTW-9: another server's word counts.
+	// SOTW-9: another server's word counts, so this one's does not.
 	if err != nil || sub != nil && !l.owns(sub) {
 		return nil, ""
 	}
@@ -120,7 +120,7 @@ func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
 	}
 	name, _, err = wire.StringField(r.Payload, l.cache.typ.NameField)
 	switch {
-	// P-12: what an unknown type has where names usually stand is none.
+	// P-12: in a type that the client does not know, the field where names usually stand may hold something else.
 	case l.cache.typ.Guessed && !plausible(name, err):
 		return nil, errNameless
 	case err != nil:
@@ -134,7 +134,7 @@ func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
 // maxGuessed is how long a name may be that stands where names usually do, in bytes.
 const maxGuessed = 512
 
-// plausible says whether what stands where names usually do is one.
+// plausible says whether the content of the field where names usually stand may be a name.
 func plausible(name []byte, err error) bool {
 	return err == nil && len(name) <= maxGuessed && !bytes.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }

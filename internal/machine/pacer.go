@@ -11,7 +11,7 @@ type debt struct {
 	interest bool // what the server is to know has changed: names, the form of the wildcard, or the node's parameters
 }
 
-// turn is a type that may speak now.
+// turn is a type that may send a request now.
 type turn struct {
 	link   *link
 	what   debt

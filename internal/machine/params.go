@@ -18,7 +18,7 @@ func (m *Machine) withParams(s *stream, node []byte) []byte {
 	return node
 }
 
-// changeParams: a request of the type is owed to each server that has another node.
+// changeParams changes parameters of the node. Each server whose node changes is owed a request of the type.
 func (m *Machine) changeParams(ev ParamsChanged) {
 	if i := slices.IndexFunc(m.params, func(p ParamsChanged) bool { return p.TypeURL == ev.TypeURL }); i >= 0 {
 		m.params[i] = ev
@@ -42,12 +42,12 @@ func (m *Machine) changeParams(ev ParamsChanged) {
 	}
 }
 
-// owesNode says that the server has to hear of changed parameters.
-// NODE-5: it is told as soon as the pace of the type's requests allows.
+// owesNode says that the server was not told the changed parameters of the node yet.
+// NODE-5: a request has them as soon as the pace of the type's requests allows.
 func (l *link) owesNode() bool { return l.stream.owedNode[l.cache.typ.URL] && l.wanted() }
 
-// chose says whether a variant of a resource is the one that is subscribed to: its constraints
-// fulfil the parameters of its name (xRFC TP2). Others are nobody's. The subscription may be nil.
+// chose says whether a variant of a resource is the one that is subscribed to: the parameters of its name match its
+// constraints (xRFC TP2). Other variants are passed over. The subscription may be nil.
 func (l *link) chose(sub *subscription, canonical string, constraints []byte) bool {
 	switch {
 	// DYN-2: a resource without constraints fits all.

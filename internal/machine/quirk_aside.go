@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A server that stands by may have nothing of what is watched, and say nothing on its new stream. While
-// the active server cannot be reached, no other could say so, and the silence is the answer.
+// A server that stands by may have nothing of what is watched, and be silent on its new stream. While the active server
+// cannot be reached, no other server can say that the resource does not exist, so this silence is the answer.
 type aside struct {
 	noQuirk
 	stream *stream
@@ -57,7 +57,8 @@ func (q *aside) alone(now time.Time, src *source) bool {
 	})
 }
 
-// ring ends the waiting while no other server can say anything, which may happen later, and again.
+// ring has the silence count for a name if no other server can answer for it. It looks again after each period, since that
+// may change.
 func (u *unsaid) ring(m *Machine, now time.Time) {
 	q := u.quirk
 	if !q.waitsFor(u.sub) {

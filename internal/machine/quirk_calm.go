@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A server that was told on a new stream what is held, and has nothing new, need not say anything
-// for as long as the stream lives: go-control-plane's is so in delta, and those that compare
-// versions are. Its silence counts as an answer after a while.
+// A server that was told on a new stream what is held, and has nothing new, may be silent for as long as the stream lives:
+// go-control-plane's is in delta, and servers that compare versions are. Its silence counts as an answer after a while.
 const calmAfter = 2 * time.Second
 
 // calmness finds out whether a stream's silence counts as an answer.
@@ -26,8 +25,8 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 	}
 }
 
-// claimsEmpty says that a delta server was told on a new stream that nothing is held where it has said so itself: of a
-// collection that was complete without, or of a resource that is kept though the server deleted it.
+// claimsEmpty says that a first request in delta lists no version, since by the server's word nothing exists: a
+// collection is complete without members, or the server deleted a resource that is kept.
 func (l *link) claimsEmpty() (empty bool) {
 	if !l.stream.Delta {
 		return false
@@ -43,7 +42,7 @@ func (l *link) claimsEmpty() (empty bool) {
 	return empty
 }
 
-// received: a server that speaks is not waited for.
+// received: a server that responds is not silent.
 func (q *calmness) received(*Machine, time.Time, *link) { q.timer = 0 }
 
 // ring takes silence for an answer, unless one is owed.
@@ -59,7 +58,7 @@ func (q *calmness) ring(m *Machine, now time.Time) {
 	m.recovered(s)
 }
 
-// ended: nothing is wrong with a server that had nothing to say.
+// ended: the end of a stream on which the server was calm is no trouble.
 func (*calmness) ended(_ *Machine, now time.Time, end *ending) {
 	s := end.stream
 	if !s.calm || end.Kind != FaultStream || s.lacks() {
@@ -71,7 +70,7 @@ func (*calmness) ended(_ *Machine, now time.Time, end *ending) {
 	}
 }
 
-// lacks says whether something is watched here of which nothing is known.
+// lacks says whether a source whose active server has the stream lacks something.
 func (s *stream) lacks() bool {
 	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.stream() == s && src.lacks() })
 }

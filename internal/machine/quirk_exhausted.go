@@ -8,12 +8,12 @@ import (
 // Servers end the stream with RESOURCE_EXHAUSTED where too much is asked of them. The waits grow then although the stream
 // had worked, or the client would ask for the same at once, for ever.
 //
-// A request may have been too large: servers limit that, gRPC's default is 4 MiB. Names and versions of everything that
-// is held may pass it, and then no stream would ever come to stand. Such a server's first requests are kept under a
-// budget. Delta names what does not fit in requests that follow, and leaves versions out.
+// A request may have been too large: servers limit its size, gRPC's default is 4 MiB. A first request with the names and
+// versions of everything that is held may be larger, and then each stream would end with it. Such a server's first requests are
+// kept under a budget. In delta names that do not fit follow in later requests, and versions are left out.
 const bigRequest = 1 << 20
 
-// exhausted looks at streams that end so.
+// exhausted looks at streams that end with RESOURCE_EXHAUSTED.
 type exhausted struct {
 	noQuirk
 	largest map[*link]int // request of each type, in bytes

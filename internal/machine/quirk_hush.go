@@ -13,18 +13,19 @@ import (
 // whatever else is requested: Cilium's does. Envoy, with a stream for each subscription, never
 // notices. A first request says no version while anything is lacking, so it is answered.
 //
-// On aggregated streams and in delta it is so of names that were unsubscribed on the stream: go-control-plane before
-// v0.14 compares with what it has sent, and forgets an unsubscribed name only with its next response.
+// On aggregated streams and in delta the same happens with names that were unsubscribed on the stream before: go-control-plane
+// before v0.14 compares with what it has sent, and forgets an unsubscribed name only with its next response.
 const hush = 2 * time.Second
 
 // hushes are the names of a stream's types that were added, and of which nothing is known yet.
 type hushes struct {
 	noQuirk
 	of   byType[unheard]
-	left nameHashes // that were unsubscribed, though the server had sent a value or did so later
+	left nameHashes // names that were unsubscribed, and of which the server had sent a value, or sent one later
 
-	// until is when each name that waits counts as absent, on the stream's clock. It is noted when the stream is begun anew
-	// for other names: a program that adds names for ever would keep the server from being found silent.
+	// until is when the does-not-exist timer of each name that waits is over, on the stream's clock. It is noted when the stream
+	// is begun anew for other names: with full timers on each stream, a program that always adds names would never be told of
+	// an absence.
 	until map[*subscription]time.Duration
 }
 
@@ -50,7 +51,7 @@ func (q *hushes) forget() {
 	clear(q.left)
 }
 
-// ended: the client did not end the stream, so that all names have their full time on the next.
+// ended: the server has ended the stream, so all names have a full period on the next.
 func (q *hushes) ended(*Machine, time.Time, *ending) { clear(q.until) }
 
 func (q *hushes) passed(l *link, name []byte, _ *wire.Resource) {
@@ -106,28 +107,28 @@ func (s *stream) hush() time.Duration {
 	return hush
 }
 
-// mightMissNames says whether a server might not hear of any name that is added: one of state of the world on a stream for
-// one type. The legacy wildcard says no names; polls ask anew by themselves, and files hold everything.
+// mightMissNames says whether a server might ignore each name that is added: in state of the world, on a stream for one type.
+// The request of a legacy wildcard has no names; polls ask anew by themselves, and files hold everything.
 func (l *link) mightMissNames() bool {
 	s := l.stream
 	return !s.Delta && !s.stateless() && s.typ != nil && l.form != wildLegacy
 }
 
-// when is the time of the first name. A server that just spoke is waited for.
+// when is the time at which the first name is requested on a new stream: not while the server has just responded.
 func (u *unheard) when() time.Duration {
 	return max(u.names[0].at, u.heard+u.link.stream.hush())
 }
 
-// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for, but in delta,
-// where it may have nothing to answer.
+// wake sets the alarm for the first name. It sets none while the server has not responded on the stream, except in delta, where
+// the server may have nothing to answer.
 func (u *unheard) wake(m *Machine, now time.Time) {
 	if s := u.link.stream; (s.Delta || u.link.firstResponse != 0) && len(u.names) > 0 {
 		m.setAlarm(now, s, u, u.when()-s.clock.at(now))
 	}
 }
 
-// ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
-// come back before the server is told, and is waited for anew.
+// ring has the names requested on a new stream that the server did not answer in time. A name that nobody watches, and whose
+// unsubscription the server was not told yet, may be watched again, so its time begins anew.
 func (u *unheard) ring(m *Machine, now time.Time) {
 	for len(u.names) > 0 && !u.link.unknown(u.names[0].sub) {
 		u.names = u.names[1:]
@@ -152,7 +153,7 @@ func (q *hushes) restart(m *Machine, now time.Time, u *unheard) {
 	if s.hasTimers() {
 		wait -= max(0, s.restarts.wait-s.timeout/2)
 	}
-	if wait > 0 { // a program may add names, or drop names and want them again, for ever
+	if wait > 0 { // a program may add names, or end watches and begin them again, without end
 		m.setAlarm(now, s, u, wait)
 		return
 	}

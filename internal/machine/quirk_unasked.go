@@ -13,7 +13,7 @@ type unasked struct {
 
 func (q *unasked) forget() { clear(q.of) }
 
-// passed notes a name. What has other names may have been subscribed to by one of them.
+// passed notes a name, unless the entry has aliases or other attributes: the client may have subscribed to an alias of it.
 func (q *unasked) passed(l *link, name []byte, r *wire.Resource) {
 	if r != nil && l.stream.Delta && l.form == wildNone && r.Attributes == nil {
 		q.of.add(l, name)

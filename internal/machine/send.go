@@ -19,7 +19,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	switch {
 	case !l.stream.Delta:
 		l.owed = append(l.owed[:0], a)
-	// ACK-12: a delta response without a nonce is not answered: the server would take the answer for a request that changes interest.
+	// ACK-12: a delta response without a nonce is not answered: the server would take that for a change of interest.
 	case a.nonce == "":
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:

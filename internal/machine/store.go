@@ -10,7 +10,8 @@ import (
 //     full state lacks it and its time is over ([Machine.timedOut]);
 //   - names that nobody watches, and that a complete collection lacks ([Machine.forgetUnseenStored]).
 //
-// Silence alone has it forget nothing. What a server says while the store is read counts ([Load.place]).
+// Silence alone has it forget nothing. What a server says while the store is read goes before what the store has
+// ([Load.place]).
 
 // loadAfter is how long a server may be silent about a type until the store is asked.
 const loadAfter = time.Second
@@ -28,8 +29,8 @@ func (sh *share) heardServer() bool {
 	})
 }
 
-// loadSoon has the store asked for what is watched and not known, at once if no server can be reached, or
-// after a second without an answer.
+// loadSoon has the store asked for a subscription of which nothing is known: at once if no server can be reached, else after
+// a second without a response of the type.
 func (m *Machine) loadSoon(now time.Time, sub *subscription) {
 	if !sub.needsStore() {
 		return
@@ -45,7 +46,7 @@ func (m *Machine) loadSoon(now time.Time, sub *subscription) {
 
 // ring asks for all that is lacking, if no server has answered.
 func (sh *share) ring(m *Machine, _ time.Time) {
-	// LKG-8: only while nothing answered.
+	// LKG-8: only if no server has responded.
 	if !sh.heardServer() {
 		m.loadLacking(sh)
 	}
@@ -68,7 +69,7 @@ func (m *Machine) loadLacking(sh *share) {
 	}
 }
 
-// load has the store asked for a subscription that is lacking, by one load of what the step looks for.
+// load has the store asked for a subscription of which nothing is known. What one step asks for is one load.
 func (m *Machine) load(sh *share, sub *subscription) {
 	if !sub.needsStore() || sh.loads[sub] != nil {
 		return
@@ -87,7 +88,7 @@ func (m *Machine) load(sh *share, sub *subscription) {
 	ld.All = ld.All || sub.isCollection()
 }
 
-// store has the store keep what is held, which was accepted.
+// store has the store keep a value that was accepted.
 func (m *Machine) store(sub *subscription, expires int64) {
 	if !sub.storable() {
 		return
@@ -166,9 +167,9 @@ func (m *Machine) forgetUnseenStored(l *link) {
 	sortCollections(all)
 	for _, c := range all {
 		switch {
-		case !c.ownedBy(l.stream): // another server had to tell it
+		case !c.ownedBy(l.stream): // another server's word counts
 			l.cache.unsettled = append(l.cache.unsettled, c)
-		// LKG-5: what it lacks is forgotten, though maybe nobody watches it at the moment.
+		// LKG-5: the store forgets what the collection lacks, also if nobody watches the collection at the moment.
 		case c.complete && !c.gone:
 			m.fx.Keep = append(m.fx.Keep, Keep{
 				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.namesToKeep(c),
@@ -177,8 +178,9 @@ func (m *Machine) forgetUnseenStored(l *link) {
 	}
 }
 
-// namesToKeep are the names that the store must not forget: the collection's own, and those that it covers and that the
-// server gave, or refused on this stream. What a guard has to judge first the store forgets once it is removed.
+// namesToKeep are the names that the store must not forget: the collection's own, and those in it of which a server gave the
+// held value, or of which a value was refused or an error came on this stream. Where a guard judges removals, a stale member
+// is among them until it is removed.
 func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.name}
 	judged := l.cache.typ.Guarded && !l.keepsForGood()
@@ -191,8 +193,8 @@ func (l *link) namesToKeep(c *collection) []string {
 	return names
 }
 
-// covers says of which names of its source the collection lacks what it does not hold. Most servers do not count a
-// structured name to the wildcard.
+// covers returns what says whether a name of the source would be a member of the collection. For most servers a structured
+// name is no member of the wildcard.
 func (c *collection) covers() func(string) bool {
 	if !c.isGlob() {
 		return func(name string) bool { return !structured(name) }

@@ -9,7 +9,7 @@ import (
 // A store keeps accepted values for the next start of the program. What it had is told as stale, until a
 // server speaks of it. A stale value counts as another server's, so the rules for such values apply to it.
 
-// loaded has decoded what the store has and is still lacking.
+// loaded has those entries of the store decoded that are still waited for.
 func (m *Machine) loaded(now time.Time, ev Loaded) {
 	ld := ev.Load
 	ld.last = ev.Last
@@ -26,13 +26,13 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 	ld.decoded(m, now)
 }
 
-// place finds the subscription of what the store has, or the collection that it is to be a member of; neither if it is not
-// looked for, or a server has spoken of it.
+// place finds the subscription of a name that the store has, or the collection in which it is to become a member. It finds
+// neither if the load was not for the name, or if a server has spoken of it.
 func (ld *Load) place(name string) (sub *subscription, of *collection) {
 	of = ld.collectionOf(name)
 	switch sub = ld.cache.subs.get(name); {
 	case sub == nil:
-		// LKG-5: what a server said meanwhile counts, though its stream has ended since.
+		// LKG-5: what a server said meanwhile counts, even if its stream has ended since.
 		if ld.late = ld.late || ld.heardServer(); ld.late || ld.gone[name] {
 			return nil, nil
 		}
@@ -46,7 +46,7 @@ func (ld *Load) place(name string) (sub *subscription, of *collection) {
 // isFor says whether a subscription waits for this load, and not for a later one.
 func (ld *Load) isFor(sub *subscription) bool { return ld.loads[sub] == ld }
 
-// collectionOf is the collection that a name is to be a member of; nil if none is looked for.
+// collectionOf is the collection in which a name is to become a member; nil if the load is for none that covers it.
 func (ld *Load) collectionOf(name string) *collection {
 	of := ld.cache.globOf(name)
 	if of == nil {
@@ -58,8 +58,8 @@ func (ld *Load) collectionOf(name string) *collection {
 	return of
 }
 
-// add has an entry decoded, in a task behind those that were there before. Those of one server, which a
-// decoder is told, are together. About so many more come.
+// add has an entry decoded, in a task that comes after the first before tasks. A task has entries of one server, since the
+// decoder is told the server. About more entries follow.
 func (ld *Load) add(e *Kept, before, more int) {
 	n := len(ld.tasks) - 1
 	if n < before || len(ld.tasks[n].Items) == chunk || ld.tasks[n].Server != e.Server {
@@ -75,7 +75,7 @@ func (ld *Load) add(e *Kept, before, more int) {
 	t.entries = append(t.entries, e)
 }
 
-// decoded takes what is decoded into the state, in order, and with the last of it ends the waiting.
+// decoded holds the values that are decoded, in order. With the last of them the load is over.
 func (ld *Load) decoded(m *Machine, now time.Time) {
 	for t := nextDecoded(&ld.tasks); t != nil; t = nextDecoded(&ld.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(t.Items))
@@ -110,7 +110,7 @@ func (ld *Load) decoded(m *Machine, now time.Time) {
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Result) {
 	if e.Expires != 0 && e.Expires <= now.UnixNano() {
-		return // since it was loaded
+		return // its time to live ran out while it was decoded
 	}
 	sub, of := ld.place(e.Name)
 	if sub == nil && of == nil {
@@ -130,7 +130,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 		sub.raw = []byte{}
 	}
 	sub.version, sub.updated, sub.locator = e.Version, e.Updated, it.Locator
-	// LKG-4: no server says it: no version of it goes to one, and no ACK.
+	// LKG-4: no server gave it on a stream, so no request has its version, and nothing is ACKed.
 	sub.from = fromStore | uint16(e.Server+1)
 	sub.gen++
 	sub.keepAttributes(e.Attributes)
@@ -141,7 +141,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 	ld.cache.stale = append(ld.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.watches(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
-	m.tellTroubleOf(sub, sub.watches()) // watches were not told of it while the store was asked
+	m.tellTroubleOf(sub, sub.watches()) // watches were told of no trouble while the store was asked
 }
 
 // unusable says why a loaded value cannot be held; nil if it can.
@@ -157,15 +157,15 @@ func (ld *Load) unusable(it *Item, r Result) error {
 	return nil
 }
 
-// endLoad ends the waiting of what has no value now: a resource that the store does not have, or a collection, which has its
-// first state if the store says so.
+// endLoad ends the waiting of a subscription without a value: of a resource that the store does not have, or of a collection,
+// which has its first state if the store says so.
 func (m *Machine) endLoad(ld *Load, sub *subscription) {
 	sub.from = fromStore
-	// LKG-7: a store may say so of a name that is no collection's.
-	// LKG-8: a collection is not complete by it if members were passed over.
+	// LKG-7: a store may call a name complete that is not a collection's.
+	// LKG-8: a collection is not complete by the store if members of the store were passed over.
 	if e := ld.complete[sub.name]; e != nil && sub.isCollection() && !ld.late {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}
-	m.tellTroubleOf(sub, sub.watches()) // watches were not told of it while the store was asked
+	m.tellTroubleOf(sub, sub.watches()) // watches were told of no trouble while the store was asked
 }

@@ -71,12 +71,12 @@ func (sub *subscription) forgetStream() {
 // wanted says whether it is watched by its name; a collection has one too.
 func (sub *subscription) wanted() bool { return len(sub.joined) > 0 }
 
-// lives says that it is watched, or was until now and the server was not told yet that it is not any more.
+// lives says that it is watched, or that the client has not yet told the server that it is not watched any more.
 func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed && !sub.gone }
 
-// wasSent says that a request which asks for it has left. Of a collection the writer may still have the request: which
-// request a response answers cannot be told, and a collection that counts as complete too early is better than one whose
-// answer was missed.
+// wasSent says that a request which asks for it has left. For a collection the writer may still have the request: the client
+// cannot tell which request a response answers, and to count a collection as complete too early is better than to miss its
+// answer.
 func (sub *subscription) wasSent() bool {
 	return sub.subscribed && (sub.isCollection() || !sub.link().message.names(sub))
 }
@@ -88,8 +88,8 @@ func (sub *subscription) isStar() bool { return sub == &sub.of.cache.star.subscr
 
 func (sub *subscription) held() bool { return sub.raw != nil }
 
-// usable says that there is something to go on with whatever is wrong: a value, or of a collection the
-// first state.
+// usable says that there is something that the program can use, whatever is wrong: a value, or of a collection the first
+// state.
 func (sub *subscription) usable() bool {
 	return sub.held() || sub.isCollection() && sub.of.complete || sub.stale()
 }
@@ -100,7 +100,7 @@ func (sub *subscription) stream() *stream { return sub.of.source.stream() }
 // link is what the active server was told of the type; nil if nothing is requested from it.
 func (sub *subscription) link() *link { return sub.stream().link(sub.of.cache.typ.URL) }
 
-// foreign says that not the active server said what is known, but another one, or the store.
+// foreign says that what is known is from another server than the active one, or from the store.
 func (sub *subscription) foreign() bool {
 	return sub.from != 0 && int(sub.from) != sub.stream().server+1
 }
@@ -108,7 +108,7 @@ func (sub *subscription) foreign() bool {
 // credit notes that the active server said what is known.
 func (sub *subscription) credit() { sub.from = uint16(sub.stream().server + 1) }
 
-// keptDeleted says that the value is held against the server's word that it is gone.
+// keptDeleted says that the value is held although the server has deleted the resource.
 func (sub *subscription) keptDeleted() bool { return sub.held() && sub.status == StatusDoesNotExist }
 
 // stays says that a value is held, and not only for the grace of a deletion, which was judged when it came.
@@ -148,7 +148,7 @@ func leaveOut[T any](all []T, which func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), which)
 }
 
-// patient says that silence says nothing to any of some watches.
+// patient says that all of some watches are patient: for them nothing follows from silence. There is at least one.
 func patient(watches []*Watch) bool {
 	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
 }
@@ -156,7 +156,7 @@ func patient(watches []*Watch) bool {
 // endWatch takes out a watch that is over: once the list is looked at, or half of it is over, since the end of many watches
 // would take the square of their number if each changed the list.
 func (sub *subscription) endWatch() {
-	if len(sub.joined) == 1 { // as mostly
+	if len(sub.joined) == 1 { // the usual case
 		sub.joined = nil
 		return
 	}
@@ -195,12 +195,12 @@ func (sub *subscription) counted() int64 {
 
 // listable says that a value is held whose version may be told to the active server.
 func (sub *subscription) listable() bool {
-	// DELTA-2: what is known to be removed is not listed, though it is kept.
-	// ACK-10, DELTA-3, S-19: nor is what another server said.
+	// DELTA-2: the version of a value that the server deleted, and that is kept, is not listed.
+	// ACK-10, DELTA-3, S-19: nor is the version of a value that another server gave.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 
-// absent says that there is no such resource, as far as is known. Of one whose time to live ran out nothing is.
+// absent says that there is no such resource, as far as is known. If its time to live ran out, nothing is known.
 func (sub *subscription) absent() bool {
 	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL
 }
@@ -262,16 +262,16 @@ type extra struct {
 	over    int  // watches that are over and still in the list; see [subscription.endWatch]
 }
 
-// given is under which name a server gave the value that is held, where that is not the subscription's
-// own. It is told the version under that name. The zero value is the subscription's own name.
+// given is the name under which a server gave the held value, if that is not the subscription's own. In delta the first
+// request lists the version under this name. The zero value is the subscription's own name.
 type given struct {
 	name   string
 	alias  bool // it is another name than the subscription's, which is an alias; else it is spelled otherwise
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
 }
 
-// alter changes the extra of a subscription, which it makes first, and drops once it is empty. It allocates, so it is
-// not for what most subscriptions go through.
+// alter changes the extra of a subscription. It makes one first if there is none, and drops it if it is empty afterwards. It
+// allocates, so it is not to be called for most subscriptions.
 func (sub *subscription) alter(change func(*extra)) {
 	if sub.extra == nil {
 		sub.extra = new(extra)
@@ -360,7 +360,8 @@ func (sub *subscription) strip() {
 // onWire is the name as it is subscribed to.
 func (sub *subscription) onWire() string { return cmp.Or(sub.rare().spelling, sub.name) }
 
-// spell notes how the name is to be subscribed to, nil for as it is, unless it is watched or subscribed to.
+// spell notes the spelling with which requests have the name, nil for the name as it is. It does nothing while the name is
+// watched or subscribed to.
 func (sub *subscription) spell(spelling *string) {
 	if sub.lives() {
 		return

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// sweepLater gives the server a full period to speak of members that it has to confirm, and what is left of one that
-// runs, or a full one, to speak of what the store has and a collection does not. It runs at the end of each step, for the
-// streams that the step touched, so that a response and silence lead to the same sweep.
+// sweepLater sets the alarm of the sweep, unless it is set: the server has a full period to confirm members. The same alarm has
+// the store forget what complete collections do not have. It runs at the end of each step, for the streams that the step
+// touched, so that a response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
 	if l.sweepTimer != 0 || !l.written {
 		return
@@ -23,17 +23,17 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	}
 }
 
-// silenceTells says that something follows from the server's silence: it has spoken, or its first request listed versions,
-// so that these are right.
+// silenceTells says that something follows from the server's silence: it has responded; or the first request listed versions,
+// and its silence confirms them.
 func (l *link) silenceTells() bool { return l.firstResponse != 0 || l.claimsHeld }
 
-// passesOver says that a server speaks of other types, and not of one of which it gave values and was told no version, as
-// after a fallback. Nothing follows from its silence: maybe it has removed them.
+// passesOver says that a server responds for other types, and not for one whose values it gave before, and of which the first
+// request listed no version, as after a fallback. Nothing follows from its silence: it may have removed the values.
 func (l *link) passesOver() bool {
 	// STREAM-6: a stream that lingers is not begun anew.
 	return l.stream.watches > 0 && l.untold && l.firstResponse == 0 && l.stream.responded &&
 		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool {
-			// A first request for a legacy wildcard lists no versions of what is beside it.
+			// A first request for a legacy wildcard never lists versions of names beside it, so a new stream is of no use for them.
 			return sub.unconfirmed && l.has(sub) && sub.listable() && !l.besideWildcard(sub)
 		})
 }
@@ -44,7 +44,7 @@ type sweep link
 func (w *sweep) alarm() *timer { return &w.sweepTimer }
 
 // ring has the store forget what complete collections do not have, and removes the members that the server did not
-// confirm, if a guard does not mind.
+// confirm. Where the type is guarded, the guard judges that first.
 func (w *sweep) ring(m *Machine, now time.Time) {
 	l := (*link)(w)
 	// DELTA-1, S-13: a new stream lists what it gave.
@@ -53,11 +53,11 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 		return
 	}
 	if !l.silenceTells() {
-		return // what was passed over is not watched any more
+		return // the names of passesOver are not watched any more
 	}
 	m.forgetUnseenStored(l)
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
-		return // nothing is missing while the server has not spoken, or the wildcard waits for a stream of its own
+		return // nothing is missing while the server has not responded, or while the wildcard waits for a new stream
 	}
 	later := map[*subscription]bool{} // that have a period of their own
 	for _, sub := range l.unconfirmed[l.due:] {

@@ -6,10 +6,9 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
-// it anew, a heartbeat too, and one without ends it.
+// receivedTTL sets the time to live anew with each entry that has one, a heartbeat too. An entry without one ends it.
 func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	// TTL-1: it runs from each receipt.
+	// TTL-1: the time runs from each receipt.
 	if r.HasTTL {
 		m.lease(now, sub, leaseTTL, r.TTL)
 	} else {
@@ -17,7 +16,7 @@ func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource
 	}
 }
 
-// renewTTL takes the time to live of what was sent again, and has the store keep it.
+// renewTTL sets the time to live of a value that was sent again, and has the store keep it.
 func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
 	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
 	if m.receivedTTL(now, sub, r); limited {
@@ -33,8 +32,8 @@ func expiry(now time.Time, r *wire.Resource) int64 {
 	return now.Add(min(r.TTL, longest)).UnixNano()
 }
 
-// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
-// resource is of now, and goes on whatever becomes of either.
+// lease has a resource held for some time more, and no longer. The time is on the clock of the active server's stream, and
+// goes on there when the stream ends, or when another server becomes active.
 func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
 	l := sub.leaseOf(kind)
 	if l == nil {
@@ -46,14 +45,15 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 }
 
 func (l *lease) ring(m *Machine, now time.Time) {
-	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
+	// The server that is active by now may have sent the resource again, in a response that the client has not read yet.
+	if s := l.sub.stream(); s.clock.stopped() {
 		m.lease(now, l.sub, l.kind, min(l.wait, s.clock.still(now))) // FC-1: for as long as the server was not read
 		return
 	}
 	l.sub.endLease(l.kind)
 	switch sub := l.sub; {
 	case l.kind == leaseTTL:
-		sub.link().resume = "" // SOTW-2: a member is forgotten
+		sub.link().resume = "" // SOTW-2: not everything of that version is held any more
 		// TTL-1: the time to live is over.
 		// TTL-2: as if the server had removed it, even where deletions are ignored, since the server itself set the time.
 		m.noteAbsent(sub, ReasonTTL)
