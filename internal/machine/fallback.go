@@ -149,7 +149,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 }
 
 // closeIfNamed closes the stream of a server that a source uses again, if requests on it name subscriptions of the source
-// from before: on this stream the server would not send these again.
+// from before, or if nobody watches anything on it, so that it only lingers: there the server would not send them again.
 func (m *Machine) closeIfNamed(now time.Time, src *source, s *stream) {
 	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, func(l *link) bool { return l.namesAnyOf(src) })) {
 		m.closeStream(now, s)
