@@ -225,18 +225,23 @@ func (p *past) parts() int {
 
 // settle tells everything that is watched until nothing is new.
 func (p *past) settle() {
+	p.tellWatched(p.tell, p.step1)
+	p.now = p.now.Add(time.Hour) // all waits end
+	p.step1()
+}
+
+// tellWatched tells all that is watched, and what is watched because of that.
+func (p *past) tellWatched(tell func(key string, force bool) bool, step func()) {
 	for more := true; more; {
 		more = false
 		for _, key := range p.watchedKeys() {
-			more = p.tell(key, true) || more
+			more = tell(key, true) || more
 		}
-		p.step1()
+		step()
 		for _, key := range p.watchedKeys() {
 			more = more || p.told[key] == ""
 		}
 	}
-	p.now = p.now.Add(time.Hour) // all waits end
-	p.step1()
 }
 
 // flush tells everything, and compares with a view that begins now.

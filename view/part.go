@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -415,22 +416,15 @@ func (c *core) believe(p anyPart) {
 // namersAway says that the server of a resource that leads to a part cannot be reached: what would not lead to it
 // any more cannot come.
 func (c *core) namersAway(p anyPart) bool {
+	if c.routesAway() {
+		return true
+	}
 	seen := map[anyPart]bool{p: true}
 	var all []anyPart
 	add := func(p anyPart) {
 		if !seen[p] {
 			seen[p] = true
 			all = append(all, p)
-		}
-	}
-	if c.rootPart != nil {
-		add(c.rootPart)
-	}
-	if c.next != nil {
-		for _, n := range c.next.needs {
-			if kind := n.part.feed.kind; kind == rdsKind || kind == srdsKind {
-				add(n.part)
-			}
 		}
 	}
 	c.eachNamer(p, add)
@@ -441,6 +435,17 @@ func (c *core) namersAway(p anyPart) bool {
 		c.eachNamer(all[i], add)
 	}
 	return false
+}
+
+// routesAway says so of the root, and of the routes and scopes of the shape in making. Many removed parts ask at one time.
+func (c *core) routesAway() bool {
+	if c.rootPart != nil && isAway(c.rootPart) {
+		return true
+	}
+	return c.next != nil && slices.ContainsFunc(c.next.needs, func(n need) bool {
+		kind := n.part.feed.kind
+		return (kind == rdsKind || kind == srdsKind) && isAway(n.part)
+	})
 }
 
 // isAway says that the server of a part cannot be reached.

@@ -222,16 +222,7 @@ func (p *pushes) tellKind(kind string) {
 // tellRest tells all until the core knows it.
 func (p *pushes) tellRest() {
 	p.log = append(p.log, "-- rest")
-	for more := true; more; {
-		more = false
-		for _, key := range p.watchedKeys() {
-			more = p.tell(key, true) || more
-		}
-		p.stepOnce()
-		for _, key := range p.watchedKeys() {
-			more = more || p.told[key] == ""
-		}
-	}
+	p.tellWatched(p.tell, p.stepOnce)
 	p.behind = time.Time{}
 }
 
