@@ -58,8 +58,8 @@ func (ld *Load) collectionOf(name string) *collection {
 	return of
 }
 
-// add has an entry decoded, in a task that comes after the first before tasks. A task has entries of one server, since the
-// decoder is told the server. About more entries follow.
+// add has an entry decoded. Each task has entries of one server, since the decoder is told the server. The entry does not
+// join one of the oldest tasks, of which there are as many as before says; more is about how many entries follow.
 func (ld *Load) add(e *Kept, before, more int) {
 	n := len(ld.tasks) - 1
 	if n < before || len(ld.tasks[n].Items) == chunk || ld.tasks[n].Server != e.Server {
