@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/binary"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -106,33 +107,46 @@ func isUTF8(fd protoreflect.FieldDescriptor) bool {
 //
 // A value whose wire type is not its field's is an unknown field, which has to be whole and no
 // more (protobuf's encoding, "Unknown fields"). So only values that carry a length are looked at.
+// Numbers of one byte, which most are, are read in place: calls would take most of the time.
 func (l *layout) accepts(b []byte, depth int) bool {
 	if l.unsure || depth == 0 {
 		return false
 	}
-	for len(b) > 0 {
-		tag, n := varint(b)
+	for at := 0; at < len(b); {
+		tag, n := uint64(b[at]), 1
+		if tag >= 0x80 {
+			tag, n = protowire.ConsumeVarint(b[at:])
+		}
 		num, typ := tag>>3, protowire.Type(tag&7)
 		if n < 0 || num < uint64(protowire.MinValidNumber) || num > uint64(protowire.MaxValidNumber) {
 			return false
 		}
-		b = b[n:]
+		at += n
 		if typ != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(protowire.Number(num), typ, b); n < 0 || typ == protowire.StartGroupType && l.field(num).check == checkGroup {
+			if n = 1; typ != protowire.VarintType || at == len(b) || b[at] >= 0x80 {
+				n = protowire.ConsumeFieldValue(protowire.Number(num), typ, b[at:])
+			}
+			if n < 0 || typ == protowire.StartGroupType && l.field(num).check == checkGroup {
 				return false
 			}
-			b = b[n:]
+			at += n
 			continue
 		}
-		size, n := varint(b)
-		if n < 0 || size > uint64(len(b)-n) {
+		if at == len(b) {
 			return false
 		}
-		end := n + int(size)
-		if f := l.field(num); f.check != checkNothing && !f.good(b[n:end], depth) {
+		size, n := uint64(b[at]), 1
+		if size >= 0x80 {
+			size, n = protowire.ConsumeVarint(b[at:])
+		}
+		if n < 0 || size > uint64(len(b)-at-n) {
 			return false
 		}
-		b = b[end:]
+		at += n
+		if f, v := l.field(num), b[at:at+int(size)]; f.check != checkNothing && !f.good(v, depth) {
+			return false
+		}
+		at += int(size)
 	}
 	return true
 }
@@ -148,7 +162,7 @@ func (l *layout) field(num uint64) field {
 func (f field) good(v []byte, depth int) bool {
 	switch f.check {
 	case checkText:
-		return utf8.Valid(v)
+		return isText(v)
 	case checkMessage:
 		return f.sub.accepts(v, depth-1)
 	case checkVarints:
@@ -164,7 +178,7 @@ func (f field) good(v []byte, depth int) bool {
 
 func areVarints(b []byte) bool {
 	for len(b) > 0 {
-		_, n := varint(b)
+		_, n := protowire.ConsumeVarint(b)
 		if n < 0 {
 			return false
 		}
@@ -173,10 +187,19 @@ func areVarints(b []byte) bool {
 	return true
 }
 
-// varint is protowire.ConsumeVarint, with most cases inlined.
-func varint(b []byte) (v uint64, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
+// isText says whether a string is valid UTF-8. Most are ASCII and short, for which it is made.
+func isText(b []byte) bool {
+	const high = 0x8080808080808080
+	some := uint64(0)
+	if len(b) < 8 {
+		for _, c := range b {
+			some |= uint64(c)
+		}
+	} else {
+		for rest := b; len(rest) > 8; rest = rest[8:] {
+			some |= binary.LittleEndian.Uint64(rest)
+		}
+		some |= binary.LittleEndian.Uint64(b[len(b)-8:])
 	}
-	return protowire.ConsumeVarint(b)
+	return some&high == 0 || utf8.Valid(b)
 }
