@@ -142,7 +142,10 @@ const maxExpanded = 4 * regular.MaxBootstrap
 // yamlToJSON makes JSON of a YAML text.
 func yamlToJSON(data []byte) ([]byte, error) {
 	root, err := yamljson.Read(data)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) {
+		return []byte("null"), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	w := yamljson.Writer{Limit: maxExpanded}

@@ -150,7 +150,7 @@ func TypeURL(text string) string {
 var (
 	jsonCharacter = regexp.MustCompile(`(?s)^invalid character '.*' (?:in (literal) .*|([a-z][a-z :,\-]*))$`)
 	yamlLine      = regexp.MustCompile(`line ([0-9]+): (.*)`)
-	yamlFixed     = regexp.MustCompile(`^(?:did not find|found|could not find|mapping values are|mapping keys are|block sequence entries are|control characters are|document contains excessive aliasing|while|invalid leading UTF-8|incomplete UTF-8|map merge requires|exceeded max depth|more than one document|a (?:key|value) of type)[a-zA-Z0-9 ,'\-:\[\]{}<>!%()#/]*$`)
+	yamlFixed     = regexp.MustCompile(`^(?:did not find|found|could not find|mapping values are|mapping keys are|block sequence entries are|control characters are|document contains excessive aliasing|while|invalid leading UTF-8|incomplete UTF-8|map merge requires|exceeded max depth|more than one document|a key |an anchor contains)[a-zA-Z0-9 ,'\-:\[\]{}<>!%()#/]*$`)
 )
 
 // SyntaxJSON is the kind of fault that an error of encoding/json tells.
@@ -171,7 +171,7 @@ func SyntaxJSON(err error) string {
 	return doesNotParse
 }
 
-// YAML is the fault that an error of the YAML library tells: the first, if it tells several.
+// YAML is the fault that an error of the YAML library, or of package yamljson, tells.
 func YAML(err error) *Fault {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	f := &Fault{}
@@ -182,16 +182,8 @@ func YAML(err error) *Fault {
 	switch {
 	case yamlFixed.MatchString(text):
 		f.What = text
-	case strings.Contains(text, "already set in map"):
-		f.What = "a key is there twice"
 	case strings.HasPrefix(text, "unknown anchor"):
 		f.What = "an alias of an anchor that there is not"
-	case strings.HasPrefix(text, "anchor"):
-		f.What = "an anchor contains itself"
-	case strings.HasPrefix(text, "invalid map key"):
-		f.What = "a key that is no text"
-	case strings.HasPrefix(text, "cannot decode"):
-		f.What = "a value that its tag does not fit"
 	default:
 		f.What = doesNotParse
 	}

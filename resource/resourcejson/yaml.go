@@ -15,12 +15,14 @@ import (
 func FromYAML(text []byte, limit int) ([]byte, error) {
 	root, err := yamljson.Read(text)
 	w := yamljson.Writer{Limit: limit}
-	if err == nil || errors.Is(err, io.EOF) {
+	if err == nil {
 		err = w.Value(root)
 	}
 	switch {
 	case err == nil:
 		return w.B, nil
+	case errors.Is(err, io.EOF):
+		return []byte("null"), nil
 	case errors.Is(err, yamljson.ErrTooMuch):
 		return nil, fmt.Errorf("yaml: it stands for more than %d bytes", limit)
 	}

@@ -3,15 +3,15 @@ package file
 import (
 	"errors"
 	"io"
-	"maps"
 	"math"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
-// yaml reads YAML as JSON that is written otherwise. What aliases may stand for is
-// bounded by the library and by package yamljson.
+// yaml reads YAML as JSON that is written otherwise. Package yamljson bounds what
+// aliases may stand for.
 func (p *parsing) yaml() (*content, error) {
 	if err := nodes(p.data, formatYAML); err != nil {
 		return nil, err
@@ -28,33 +28,37 @@ func (p *parsing) yaml() (*content, error) {
 }
 
 // yamlRoot is the object that the only document of a file is.
-func yamlRoot(data []byte) (map[any]any, error) {
+func yamlRoot(data []byte) (*yamljson.Node, error) {
 	root, err := yamljson.Read(data)
 	if errors.Is(err, io.EOF) {
 		return nil, ErrEmpty // comments alone
 	} else if err != nil {
 		return nil, err
 	}
-	m, ok := root.(map[any]any)
-	if !ok {
+	if !yamljson.IsObject(root) {
 		return nil, errNotObject
 	}
-	return m, nil
+	return root, nil
 }
 
 // splitYAML writes a document as JSON, in parts. Keys are sorted, so that what means the
 // same is spelled the same.
-func splitYAML(root map[any]any, limit int64) (*document, error) {
+func splitYAML(root *yamljson.Node, limit int64) (*document, error) {
 	d := &document{format: formatYAML}
-	list, isList := root[keyResources].([]any)
 	w := yamljson.Writer{Limit: int(min(limit, math.MaxInt))}
-	rest := maps.Clone(root)
-	if isList {
-		delete(rest, keyResources)
+	members, err := w.Members(root)
+	var list []*yamljson.Node
+	rest := slices.DeleteFunc(members, func(m yamljson.Member) (isList bool) {
+		d.single = d.single || m.Key == keyResource
+		if m.Key == keyResources {
+			list, isList = yamljson.ListOf(m.Value)
+		}
+		return isList
+	})
+	if err == nil {
+		err = w.Object(rest)
 	}
-	_, d.single = rest[keyResource]
 	ends := make([]int, 0, len(list)+1)
-	err := w.Value(rest)
 	for i := 0; err == nil && i < len(list); i++ {
 		ends = append(ends, len(w.B))
 		err = w.Value(list[i])
@@ -63,7 +67,7 @@ func splitYAML(root map[any]any, limit int64) (*document, error) {
 	case errors.Is(err, yamljson.ErrTooMuch):
 		return nil, &SizeError{Limit: limit, Expanded: true}
 	case err != nil:
-		return nil, &SyntaxError{Format: formatYAML.String(), Entry: len(ends) - 1, Err: err}
+		return nil, yamlError(err)
 	}
 	ends = append(ends, len(w.B))
 	d.rest = w.B[:ends[0]]

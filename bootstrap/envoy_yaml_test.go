@@ -1,0 +1,43 @@
+package bootstrap_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+const adsInYAML = "dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: \"x:1\"}}]}}\n"
+
+// YAML is read as Envoy reads it: keys are the text that is written, what is marked !ignore is left out, and a
+// number is what has no other form.
+//
+// spec: BOOTE-1
+func TestEnvoyYAML(t *testing.T) {
+	for name, c := range map[string]struct{ metadata, want string }{
+		"words of YAML 1.1 as keys":   {"y: 1, on: 2, off: 3", `{"off":3,"on":2,"y":1}`},
+		"a word beside what it means": {`on: 1, "true": 2`, `{"on":1,"true":2}`},
+		"numbers as keys":             {"010: 1, 0x10: 2, 1_0: 3, 1.10: 4", `{"010":1,"0x10":2,"1.10":4,"1_0":3}`},
+		"null as a key":               {"null: 1", `{"null":1}`},
+		"ignored":                     {"!ignore a: 1, b: 2", `{"b":2}`},
+		"no numbers":                  {"a: 1_000, b: 0b11, c: 0o17", `{"a":"1_000","b":"0b11","c":"0o17"}`},
+		"more than 32 bits":           {"a: 3000000000", `{"a":"3000000000"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			boot, err := bootstrap.Parse("b", []byte("node: {id: a, cluster: b, metadata: {"+c.metadata+"}}\n"+adsInYAML))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(boot.Node.GetMetadata().AsMap())
+			if err != nil || string(got) != c.want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
+			}
+		})
+	}
+	t.Run("ignored at the top", func(t *testing.T) {
+		boot, err := bootstrap.Parse("b", []byte("!ignore parts:\n- &id {id: a, cluster: b}\nnode: *id\n"+adsInYAML))
+		if err != nil || boot.Node.GetId() != "a" {
+			t.Errorf("%v, %v", boot, err)
+		}
+	})
+}
