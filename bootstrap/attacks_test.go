@@ -77,6 +77,7 @@ func TestSecretsForNames(t *testing.T) {
 		{uri("https://user:MARK3R@host:1"), "b: xds_servers[0].server_uri" + password},
 		{adsDoc(`"google_grpc":{"target_uri":"dns:///u:MARK3R@h:1","stat_prefix":"x"}`), "b: dynamic_resources.ads_config.grpc_services[0].google_grpc.target_uri" + password},
 		{strings.Replace(tlsDoc(`"sni":"x"`), `"1.2.3.4"`, `"https://u:MARK3R@h"`, 1), `address.socket_address.address: want an IP address or the name of a host`},
+		{strings.Replace(tlsDoc(`"sni":"x"`), `"1.2.3.4"`, `"[::1]"`, 1), `address.socket_address.address: want an IP address or the name of a host`},
 		{withTLS(`"certificate_file":"c","private_key_file":"` + pem + `"`), "b: xds_servers[0].channel_creds[0].config.private_key_file" + path},
 		{withTLS(`"ca_certificate_file":"` + pem + `"`), "b: xds_servers[0].channel_creds[0].config.ca_certificate_file" + path},
 		{`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"tls"}],"call_creds":[{"type":"jwt_token_file","config":{"jwt_token_file":"eyJhbGciOiJSUzI1NiJ9.MARK3R.c2ln"}}]}]}`,

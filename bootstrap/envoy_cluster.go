@@ -1,7 +1,9 @@
 package bootstrap
 
 import (
+	"cmp"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -47,7 +49,7 @@ func (c clusterIndex) find(name string) (ManagementServer, bool) {
 	return s, true
 }
 
-// cluster reads how a static cluster is reached: its first endpoint and its transport
+// cluster reads how a static cluster is reached: the first endpoint of its best priority, and its transport
 // socket. It must not be found by discovery itself (envoy_grpc.cluster_name).
 func (x field) cluster() (uri string, creds ChannelCreds) {
 	x.known("envoy.config.cluster.v3.Cluster")
@@ -79,7 +81,7 @@ func (x field) discoveryType() {
 	}
 }
 
-// firstTarget is the gRPC target of the first endpoint of a ClusterLoadAssignment, and
+// firstTarget is the gRPC target of the first endpoint of a ClusterLoadAssignment that has the best priority, and
 // its host if it has one.
 func (x field) firstTarget() (uri, host string) {
 	if !x.object() {
@@ -90,7 +92,9 @@ func (x field) firstTarget() (uri, host string) {
 	}
 	var found []field
 	faults := len(x.doc.faults)
-	for _, group := range x.at("endpoints").items() {
+	groups := x.at("endpoints").items()
+	slices.SortStableFunc(groups, func(a, b field) int { return cmp.Compare(a.priority(), b.priority()) })
+	for _, group := range groups {
 		if group.entry() {
 			found = append(found, group.at("lb_endpoints").items()...)
 		}
@@ -111,13 +115,21 @@ func (x field) firstTarget() (uri, host string) {
 	return first.at("endpoint").at("address").target()
 }
 
+// priority is that of a group of endpoints; 0 if it cannot be read.
+func (x field) priority() uint32 {
+	if _, ok := x.val.(map[string]any); !ok {
+		return 0
+	}
+	return x.at("priority").uint32()
+}
+
 // target makes a gRPC target of an envoy.config.core.v3.Address.
 func (x field) target() (uri, host string) {
 	socket, pipe := x.at("socket_address"), x.at("pipe")
 	switch {
 	case socket.object():
 		address := socket.at("address")
-		if host = address.required(); strings.ContainsAny(host, "/@?#\\ \r\n\x00") {
+		if host = address.required(); strings.ContainsAny(host, "/@?#[]\\ \r\n\x00") {
 			address.hidden().fault("want an IP address or the name of a host") // H-3: a URL may have a password
 		}
 		port := strconv.Itoa(int(socket.at("port_value").port()))

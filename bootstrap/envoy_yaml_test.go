@@ -2,6 +2,8 @@ package bootstrap_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -40,4 +42,30 @@ func TestEnvoyYAML(t *testing.T) {
 			t.Errorf("%v, %v", boot, err)
 		}
 	})
+}
+
+// A collection that no source answers for is told of.
+//
+// spec: BOOTE-1
+func TestLocatorWithoutSource(t *testing.T) {
+	const notice = "dynamic_resources.cds_resources_locator: no source answers for its authority: want cds_config, or a config source that names the authority"
+	const asked = `, cds_resources_locator: "xdstp://a/envoy.config.cluster.v3.Cluster/x/*"`
+	for c, want := range map[[2]string]bool{
+		{"", ""}:                         true,
+		{", cds_config: {ads: {}}", ""}:  false,
+		{", cds_config: {path: /x}", ""}: false,
+		{"", "config_sources: [{authorities: [{name: a}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}]\n"}:              false,
+		{"", "config_sources: [{authorities: [{name: elsewhere}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}]\n"}:      true,
+		{"", "default_config_source: {authorities: [{name: elsewhere}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}\n"}: false,
+	} {
+		doc := "node: {id: a, cluster: b}\n" + strings.TrimSuffix(adsInYAML, "}\n") + asked + c[0] + "}\n" + c[1]
+		boot, err := bootstrap.Parse("b", []byte(doc))
+		if err != nil {
+			t.Errorf("%s: %v", doc, err)
+			continue
+		}
+		if got := slices.Contains(boot.Notices, "b: "+notice); got != want {
+			t.Errorf("%s: the notices are %q", doc, boot.Notices)
+		}
+	}
 }

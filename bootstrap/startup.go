@@ -42,8 +42,8 @@ func (x field) startup(c *Config, source, locator, typ string) {
 		asked, sub.Collection = true, url
 		if reason := collectionFault(url, typ); reason != "" {
 			l.fault("%s", reason)
-		} else {
-			sub.located(c, at.present())
+		} else if !sub.located(c, at.present()) {
+			l.notice("no source answers for its authority: want %s, or a config source that names the authority", source)
 		}
 	}
 	if asked {
@@ -51,8 +51,8 @@ func (x field) startup(c *Config, source, locator, typ string) {
 	}
 }
 
-// located completes a Subscription to the collection of a locator that was checked.
-func (s *Subscription) located(c *Config, configured bool) {
+// located completes a Subscription to the collection of a locator that was checked. It says whether a source answers for it.
+func (s *Subscription) located(c *Config, configured bool) (answered bool) {
 	answers := c.sourceOf(authorityOf(s.Collection))
 	switch {
 	case xdstp.IsFile(s.Collection): // which is a source by itself
@@ -61,15 +61,18 @@ func (s *Subscription) located(c *Config, configured bool) {
 		}
 	case s.Source != nil && len(s.Source.Authorities) == 0:
 		s.Source.Authorities = []string{authorityOf(s.Collection)}
-	case !configured && answers != nil:
+	case !configured && answers == nil:
+		return false
+	case !configured:
 		s.InitialFetchTimeout = answers.InitialFetchTimeout
-	case s.Source == nil && configured && answers == nil:
+	case s.Source == nil && answers == nil:
 		// AUTH-1: ads_config answers where no other source does.
 		if c.Authorities == nil {
 			c.Authorities = map[string]Authority{}
 		}
 		c.Authorities[authorityOf(s.Collection)] = Authority{}
 	}
+	return true
 }
 
 // startupSource reads lds_config or cds_config: whether it names a source, which is its own or
