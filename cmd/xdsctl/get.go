@@ -199,7 +199,7 @@ func reasonOf(it report.Item) string {
 	reason := strings.ToLower(strings.ReplaceAll(it.Status, "_", " "))
 	switch {
 	case it.Error != nil:
-		reason = it.Error.Message
+		reason = report.Clean(it.Error.Message)
 	case it.Status == report.StatusRequested:
 		reason = "no answer when the time was up"
 	case it.Absence != "":
@@ -232,7 +232,7 @@ func (s *session) verdict(items []report.Item, refused []report.Answer) error {
 	for _, a := range unnamed(items, refused) {
 		if collections[a.Type] {
 			status = cmp.Or(status, statusBad)
-			fmt.Fprintf(s.notes, "xdsctl: %s: %s\n", subscription.Short(a.Type), a.Error.Message)
+			fmt.Fprintf(s.notes, "xdsctl: %s: %s\n", subscription.Short(a.Type), report.Clean(a.Error.Message))
 		}
 	}
 	if status != 0 {

@@ -157,7 +157,7 @@ func (r *resolver) graphVerdict(g report.Graph, faults map[report.Ref]error) err
 		}
 		reason := "no answer when the time was up"
 		if err != nil {
-			reason = err.Error()
+			reason = report.Clean(err.Error())
 		}
 		fmt.Fprintf(r.notes, "xdsctl: %s %q: %s\n", subscription.Short(ref.Type), ref.Name, reason)
 	}

@@ -11,6 +11,8 @@ import (
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
@@ -120,6 +122,34 @@ func TestHarmlessNames(t *testing.T) {
 				t.Errorf("%q: status %d, %q, %q", args, status, out, errs)
 			}
 		}
+	}
+}
+
+// What a server says is one line, whatever is in it, and no error of its own.
+//
+// spec: H-12
+func TestHarmlessServer(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	for _, command := range []string{"get cds --server ADDR", "graph cds:a --server ADDR", "diff server:ADDR " + empty} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			m := server(t)
+			go func() {
+				for {
+					st, err := m.Accept(t.Context())
+					if err != nil {
+						return
+					}
+					st.End(status.Error(codes.PermissionDenied, "go away\nxdsctl: "+odd))
+				}
+			}()
+			args := strings.Fields(strings.ReplaceAll(command, "ADDR", m.Target()))
+			got, out, errs := runOnce(t, append(args, "--resource-timeout", "2s", "--log-level", "error")...)
+			if got != 1 || strings.Count(errs, "\n") != strings.Count(errs, "go away") || !strings.Contains(errs, `go away\nxdsctl: a`) || harmful(out+errs) != "" {
+				t.Errorf("status %d, %s%q", got, out, errs)
+			}
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -231,7 +230,7 @@ func (r *replayer) follow(ctx context.Context, files *replay.Files) error {
 	for files.Changed(ctx) == nil {
 		state, err := files.Read()
 		if err != nil {
-			fmt.Fprintf(r.ErrOrStderr(), "xdsctl: what is served stays, since files cannot be read: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  also: "))
+			fmt.Fprintf(r.ErrOrStderr(), "xdsctl: what is served stays, since files cannot be read: %s\n", problem(err))
 			continue
 		}
 		if err := r.set(state); err != nil {

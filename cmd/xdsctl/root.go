@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 )
 
 // Exit statuses. They are a stable interface.
@@ -71,9 +72,48 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		se = &statusError{statusUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if se.err != nil && !isBrokenPipe(se.err) {
-		fmt.Fprintf(errs, "xdsctl: %s\n", strings.ReplaceAll(se.err.Error(), "\n", "\n  also: "))
+		fmt.Fprintf(errs, "xdsctl: %s\n", problem(se.err))
 	}
 	return se.status
+}
+
+// maxProblems is how many of the errors are told that are joined to one.
+const maxProblems = 1000
+
+// problem is the text of an error; each error that is joined to it has a line of its own.
+func problem(err error) string {
+	lines := linesOf(err)
+	if more := len(lines) - maxProblems; more > 0 {
+		lines = append(lines[:maxProblems], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n  also: ")
+}
+
+// linesOf has a line for each error that an error is joined of, whatever ends of lines a server put into one.
+func linesOf(err error) (lines []string) {
+	text := err.Error()
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		if joined := errors.Join(all...); joined != nil && text == joined.Error() {
+			for _, one := range all {
+				lines = append(lines, linesOf(one)...)
+			}
+			return lines
+		}
+	case interface{ Unwrap() error }:
+		inner := e.Unwrap()
+		if inner == nil {
+			break
+		}
+		before, after, found := strings.Cut(text, inner.Error())
+		if lines = linesOf(inner); found && len(lines) > 1 {
+			lines[0] = report.Clean(before) + lines[0]
+			lines[len(lines)-1] += report.Clean(after)
+			return lines
+		}
+	}
+	return []string{report.Clean(text)}
 }
 
 // isBrokenPipe says that nobody reads what was written, which is no news to anybody.

@@ -152,7 +152,7 @@ func (s *session) tellFaults() {
 	defer s.mu.Unlock()
 	for _, sub := range s.subs {
 		if sub.err != nil {
-			fmt.Fprintf(s.notes, "xdsctl: %v\n", sub.err)
+			fmt.Fprintf(s.notes, "xdsctl: %s\n", problem(sub.err))
 		}
 	}
 }

@@ -72,17 +72,7 @@ type FileError struct {
 	Err  error
 }
 
-// maxErrors is how many errors the text has of a file.
-const maxErrors = 1000
-
-func (e *FileError) Error() string {
-	text := e.Err.Error()
-	if all, ok := e.Err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > maxErrors {
-		errs := all.Unwrap()
-		text = fmt.Sprintf("%s\nand %d more", errors.Join(errs[:maxErrors]...), len(errs)-maxErrors)
-	}
-	return inLine(e.File) + ": " + text
-}
+func (e *FileError) Error() string { return inLine(e.File) + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
