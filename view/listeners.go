@@ -143,7 +143,7 @@ func (l *Listeners) takeAll(ev *client.Event[any]) {
 	case client.EventRecovered:
 		l.trouble = nil
 	case client.EventDoesNotExist:
-		l.trouble = client.ErrDoesNotExist
+		l.trouble = absence(ev, l.client.NodeID())
 	case client.EventFailed, client.EventAmbientError:
 		l.trouble = bare(ev.Err)
 	case client.EventUpdated:

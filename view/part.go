@@ -176,14 +176,16 @@ func (e statusless) Unwrap() error { return e.error }
 // GRPCStatus stands before that of the error in it.
 func (statusless) GRPCStatus() *status.Status { return nil }
 
+func (c *core) absence(ev *client.Event[any]) error { return absence(ev, c.config.node()) }
+
 // absence is the error of an event that there is no resource.
-func (c *core) absence(ev *client.Event[any]) error {
+func absence(ev *client.Event[any], nodeID string) error {
 	err := fmt.Errorf("%w (%v)", client.ErrDoesNotExist, ev.Reason)
 	if ev.Reason == client.ReasonTimeout {
 		err = fmt.Errorf("%w (the server did not answer in time; %v)", client.ErrDoesNotExist, ev.Instead)
 	}
 	return bare(&client.ResourceError{
-		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.config.node(), Err: err,
+		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: nodeID, Err: err,
 	})
 }
 

@@ -82,6 +82,12 @@ func TestOnceWithCommands(t *testing.T) {
 	p.expect(streamUp, update("a", "1", `{"name":"a"}`), ack("1", "n1"))
 	p.enter("unwatch cds:b")
 	p.ends(0)
+
+	// No subscription is left, and none can come.
+	p = watchServer(t, srv.Target(), "--once", "--stdin", "cds:a")
+	p.enter("unwatch cds:a")
+	p.stdin.Close()
+	p.ends(0)
 }
 
 // answeredSession is a session with --once, in fake time, that a scripted server has answered.

@@ -59,7 +59,7 @@ func newRecord() *cobra.Command {
 func (f *recordFlags) register(set *pflag.FlagSet) {
 	f.connFlags.register(set)
 	set.StringVar(&f.to, "to", "", "write to `FILE`, which is made anew; - is standard output")
-	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time (default: run until interrupted)")
+	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time; 0 is to run until interrupted")
 	outputFlag(set, "json, as the file always is: one object a line", "json")
 }
 

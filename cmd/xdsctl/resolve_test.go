@@ -190,6 +190,12 @@ func TestResolveErrors(t *testing.T) {
 			t.Errorf("%s: %+v", tt.args, ev.Error)
 		}
 	}
+	silent := server(t)
+	p := startResolve(t, silent.Target(), "--once", "--resource-timeout", "200ms", "all")
+	if ev := p.await("error"); ev.Error == nil || !strings.Contains(ev.Error.Message, "did not answer in time") {
+		t.Errorf("of a silent server: %+v", ev.Error)
+	}
+	p.ends(3)
 	addr := m.Addr()
 	m.Stop()
 	for _, root := range []string{"lds:api", "all"} {

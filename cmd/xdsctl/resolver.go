@@ -85,8 +85,13 @@ func (r *resolver) watchAll(ctx context.Context) error {
 			switch {
 			case ev.Name != everyone.Name && ev.Asked != everyone.Name:
 			case ev.Kind == client.EventDoesNotExist:
+				why := ev.Reason.String()
+				if ev.Reason == client.ReasonTimeout {
+					why = fmt.Sprintf("the server did not answer in time; %v", ev.Instead)
+				}
 				r.onTrouble(&client.ResourceError{
-					Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: r.boot.Node.GetId(), Err: client.ErrDoesNotExist,
+					Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: r.boot.Node.GetId(),
+					Err: fmt.Errorf("%w (%s)", client.ErrDoesNotExist, why),
 				})
 			case ev.Kind == client.EventFailed:
 				r.onTrouble(ev.Err)

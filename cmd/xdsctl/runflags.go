@@ -12,11 +12,13 @@ import (
 type runFlags struct {
 	once, stdin bool
 	stopAfter   time.Duration
+
+	inputEnded func() // called once when standard input has ended; nil for nothing to do
 }
 
 func (f *runFlags) register(set *pflag.FlagSet, once string) {
 	set.BoolVar(&f.once, "once", false, once)
-	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time (default: run until interrupted)")
+	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time; 0 is to run until interrupted")
 	set.BoolVar(&f.stdin, "stdin", false, "read commands from standard input")
 }
 
@@ -51,10 +53,13 @@ func (f *runFlags) wait(cmd *cobra.Command, done <-chan struct{}, command func(l
 		case <-timeUp:
 			return endTimeUp
 		case line, ok := <-lines:
-			if !ok {
-				lines = nil
-			} else if command(line) {
+			switch {
+			case ok && command(line):
 				return endAsked
+			case !ok:
+				if lines = nil; f.inputEnded != nil {
+					f.inputEnded()
+				}
 			}
 		}
 	}

@@ -195,6 +195,15 @@ func (s *session) finishIfAnswered() {
 	s.finishUnlessOwed()
 }
 
+// inputEnded notes that no command brings one more subscription: with --once the session ends if there is none.
+func (s *session) inputEnded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.once && len(s.subs) == 0 {
+		s.output.end(nil)
+	}
+}
+
 // finishUnlessOwed ends the session after the time of courtesy, unless responses are in hand. The caller holds mu.
 func (s *session) finishUnlessOwed() {
 	wait := courtesy

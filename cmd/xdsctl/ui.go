@@ -66,7 +66,7 @@ func (f *uiFlags) register(set *pflag.FlagSet) {
 	f.connFlags.register(set)
 	set.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` of the page; with port 0 a free one")
 	set.StringVar(&f.host, "host", "", "of a ROOT choose the virtual host of this `HOST`, as gRPC does")
-	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time (default: run until interrupted)")
+	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time; 0 is to run until interrupted")
 	f.output = outputFlag(set, "how the address is told: text for people, json for programs", "text", "json")
 }
 
