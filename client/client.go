@@ -264,6 +264,8 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 	switch {
 	case ctx == nil:
 		return nil, ErrNilContext
+	case c == nil:
+		return nil, errors.New("xds: the client is nil")
 	case c.closed.Load():
 		return nil, ErrClosed
 	case kind == nil, of.Kind() == reflect.Pointer && of.IsNil(): // a nil *resource.Type[T] of package watcher

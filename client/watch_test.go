@@ -286,6 +286,16 @@ func TestNilArguments(t *testing.T) {
 			_, w3 = r.c.NewSet(ctx, none, func(client.Batch[any]) {})
 			same(t, "nil types", []bool{w1 == client.ErrNilType, w2 == client.ErrNilType, w3 == client.ErrNilType}, []bool{true, true, true})
 		}
+		var none *client.Client
+		_, w1 = none.Watch(ctx, cds.Type, "a", func(client.Event[any]) {})
+		_, w2 = none.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
+		_, w3 = none.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
+		_, w4 := none.Get(ctx, cds.Type, "a")
+		for _, err := range []error{w1, w2, w3, w4} {
+			if err == nil || err.Error() != "xds: the client is nil" {
+				t.Errorf("of a nil client: %v", err)
+			}
+		}
 		synctest.Wait()
 		if n := len(r.srv.Streams()); n != 0 {
 			t.Errorf("%d streams for nothing", n)

@@ -1,7 +1,9 @@
 package resource
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -102,6 +104,18 @@ func Decoded(value any) (any, error) {
 // Plain is the type that decodes the values of a type by [LazyOf], and what makes such a value of a
 // message of it; both are nil of another type.
 func (t *Type[T]) Plain() (AnyType, func(message any, raw []byte) any) { return t.plain, t.lazily }
+
+// Format implements [fmt.Formatter]: it does not print the bytes or the value, since they may be a Secret's.
+func (l *Lazy[T]) Format(s fmt.State, _ rune) {
+	if l == nil {
+		io.WriteString(s, "no lazy resource")
+		return
+	}
+	fmt.Fprintf(s, "lazy %T of %d bytes", l.value, len(l.raw))
+}
+
+// MarshalJSON writes what Format prints: a program that wants the value as JSON writes what [Lazy.Value] returns.
+func (l *Lazy[T]) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(l)) }
 
 // Raw is the resource as received; shared, read only.
 func (l *Lazy[T]) Raw() []byte { return l.raw }

@@ -2,6 +2,9 @@ package resource_test
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -295,6 +298,34 @@ func (c checked) large(t testing.TB) (largest []byte) {
 		}
 	}
 	return largest
+}
+
+// A lazy value prints nothing of what it holds, which may be a secret, decoded or not.
+//
+// spec: H-3
+func TestLazyPrints(t *testing.T) {
+	const secret = "MARK3R"
+	v, err := resource.LazyOf(cds.Type).Decode(resource.Source{}, marshal(t, &clusterv3.Cluster{Name: secret}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		asJSON, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{fmt.Sprint(v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), fmt.Sprintf("%s %x", v, v), string(asJSON)} {
+			if strings.Contains(text, secret) || strings.Contains(text, hex.EncodeToString([]byte(secret))) || !strings.Contains(text, "lazy *clusterv3.Cluster of") {
+				t.Errorf("it prints as %s", text)
+			}
+		}
+		if _, err := resource.Decoded(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := fmt.Sprint((*resource.Lazy[*clusterv3.Cluster])(nil)); text != "no lazy resource" {
+		t.Error(text)
+	}
 }
 
 // The walk itself allocates nothing: what is allocated is the value.

@@ -133,7 +133,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	case c == nil:
 		return nil, errors.New("xds: the client of a view is nil")
 	case root.Type < RootListener || root.Type > RootCluster: // VIEW-1
-		return nil, fmt.Errorf("xds: %d is no type of a root", root.Type)
+		return nil, fmt.Errorf("xds: %d is no type of a root; want RootListener, RootRoutes or RootCluster", root.Type)
 	case root.Name == "":
 		return nil, errors.New("xds: the root of a view has no name")
 	case root.Type == RootCluster && root.Host != "":

@@ -119,9 +119,9 @@ func (s *Store[T]) Synced(ctx context.Context) error {
 // then read the values, then wait for it.
 func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
-// Changes yields when the first state of the collection is complete and after each change from then on,
-// until ctx or the store ends; [Store.Err] then says why the store has ended. Changes that come while the
-// body of the loop runs are one. Several loops may run at once. With a nil context, and in a handler
+// Changes yields when the first state of the collection is complete, and from then on after each event, until ctx or the
+// store ends; [Store.Err] then says why the store has ended. Trouble is an event too, so the values need not differ. Events
+// that come while the body of the loop runs are one. Several loops may run at once. With a nil context, and in a handler
 // whose collection is not complete, it yields nothing.
 func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
