@@ -163,9 +163,9 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 		// S-6: the variant may be the cause.
 		e.Err = c.explain(e.Err, server)
 	}
-	if len(f.All) > 0 {
+	if len(f.Servers) > 0 {
 		// U-7: each of the servers.
-		e.Err = c.serverErrors(f.All)
+		e.Err = c.serverErrors(f.Servers)
 	}
 	return e
 }

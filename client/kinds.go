@@ -27,7 +27,7 @@ func (k *kinds) owned(kind resource.AnyType) *machine.Type {
 	if t == nil {
 		t = &machine.Type{
 			Owner: ownerOf(kind), URL: url, FullState: kind.FullState(), NameField: kind.NameField(), Guessed: guessed(kind),
-			Guarded: len(k.config.Guards[url]) > 0, Keep: k.config.afterDeletion(url),
+			Guarded: len(k.config.Guards[url]) > 0, DeletionKeep: k.config.afterDeletion(url),
 			Segment: xdstp.TypeSegment(url), Stored: k.config.stores(url),
 		}
 		k.types[url] = t

@@ -58,7 +58,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
 			// FILE-3: a file is the whole world of its type.
-			Delta: s.Delta, PerType: s.PerType, HoldsAll: s.File() != nil, Polled: s.REST() != nil,
+			Delta: s.Delta, PerType: s.PerType, AlwaysFull: s.File() != nil, Polled: s.REST() != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion, // ERR-4: the server's feature
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			ResumeVersion:    s.Features.ResumeVersion,

@@ -6,7 +6,7 @@ import (
 )
 
 // clock is a stream's own time, in all its incarnations. It stands still while the client does not read the stream (a
-// response is decoded, judged or handled, or too many answers are owed), and while the program itself does not run: the
+// response is decoded, judged or handled, or too many replies are owed), and while the program itself does not run: the
 // server is not silent then, since the client would not hear it.
 type clock struct {
 	start      time.Time

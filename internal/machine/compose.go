@@ -9,7 +9,7 @@ import (
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
-func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
+func (l *link) composeSotW(what debt, a reply, node []byte) [][]byte {
 	added, removed := l.flushNames()
 	// STREAM-3: the first request says everything.
 	if !l.requested {
@@ -25,7 +25,7 @@ func (l *link) composeSotW(what debt, a answer, node []byte) [][]byte {
 		added = l.allWanted()
 	}
 	l.subscribe(added)
-	if !what.answer && !changed && !l.owesNode() {
+	if !what.reply && !changed && !l.owesNode() {
 		return nil
 	}
 	// SOTW-1, SOTW-2, ACK-7: no response was accepted on this stream. If this request has no version, later ones before the
@@ -96,7 +96,7 @@ func (l *link) hasGlobs() bool {
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
-func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
+func (l *link) composeDelta(what debt, a reply, node []byte) [][]byte {
 	// DELTA-6: later requests say the difference.
 	added, removed := l.flushNames()
 	first, before, form := !l.requested, l.form, l.nextForm()
@@ -109,7 +109,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 	} else if form == wildExplicit && before != wildExplicit || slices.ContainsFunc(added, (*subscription).isCollection) {
 		added = append(added, l.awaitedAliases(added)...)
 	}
-	// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
+	// ACK-8, DELTA-5, DELTA-6: a nonce is in its reply alone.
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, a.nonce, node, a.detail)
 	names, named, listed, size := l.fit(first, len(msg), added, members)
 	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
@@ -117,7 +117,7 @@ func (l *link) composeDelta(what debt, a answer, node []byte) [][]byte {
 		named = 0
 	}
 	added, back := l.takeBack(names[:named])
-	if !what.answer && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
+	if !what.reply && len(added)+len(back)+len(removed) == 0 && form == before && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)

@@ -78,12 +78,12 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	case resp.endsByAbsence(sub):
 		// ERR-7: the error of a watched name without a value stays, unless watches of the wildcard were told of it, or the
 		// server is a file.
-		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.HoldsAll {
+		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.AlwaysFull {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
 		}
 	// WILD-2, P-1: a file answers all names that wait, and the state of a legacy wildcard those that are watched beside it.
-	case waits && (l.stream.HoldsAll || l.form == wildLegacy):
+	case waits && (l.stream.AlwaysFull || l.form == wildLegacy):
 		return statesAbsent
 	case sub.status == StatusDoesNotExist && sub.foreign() && sub.wasSent(): // this server does not have it either
 		return statesAbsent
@@ -98,7 +98,7 @@ func (resp *response) endsByAbsence(sub *subscription) bool {
 	switch {
 	case !sub.exists(): // what never came is not deleted
 		return false
-	case sub.wasSent(), l.stream.HoldsAll:
+	case sub.wasSent(), l.stream.AlwaysFull:
 		return true
 	case sub.foreign() && l.named(sub): // the response may be older than the request: leftOut only has it confirmed then
 		return true

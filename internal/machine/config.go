@@ -23,10 +23,10 @@ type Config struct {
 type Server struct {
 	Delta   bool
 	PerType bool // one stream a type
-	// HoldsAll says that responses of every type hold everything that there is, whatever
+	// AlwaysFull says that responses of every type hold everything that there is, whatever
 	// was subscribed to, as with a file. A response of errors alone says nothing of other resources, and one of
 	// its errors may be for the wildcard.
-	HoldsAll bool
+	AlwaysFull bool
 	// Polled says that requests are polls, each of which is answered for itself: a stream ends
 	// with one that found no answer.
 	Polled bool
@@ -54,7 +54,7 @@ type Server struct {
 	timeout time.Duration // of does-not-exist timers; not positive for none
 	dialed  bool          // a stream was opened to it
 	failed  bool          // it is not connected; see [Machine.Connected]
-	budget  int           // how many bytes the first requests may have, since larger ones failed; 0 for no bound; see [exhausted]
+	budget  int           // how many bytes a delta request may have, since a larger one failed; 0 for no bound; see [exhausted]
 }
 
 // hasTimers says whether the server's silence about a name tells that there is no such resource.
@@ -76,15 +76,15 @@ func (m *Machine) AddServer(s Server) int {
 type Type struct {
 	Owner     any // the caller's own
 	URL       string
-	FullState bool
+	FullState bool             // a response in state of the world holds all resources of the type that are subscribed to
 	NameField protowire.Number // 0 if resources are named by their wrapper alone
 	Guessed   bool             // NameField is a guess: only plausible text there is a name
 	Segment   string           // how structured names say the type; "" if that is not compared
 	Guarded   bool             // responses are judged as a whole before they are taken
 	Stored    bool             // a store may keep its resources
-	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
+	// DeletionKeep is how long a value is held that a server deletes, if it does not return: 0 for not
 	// at all, negative for good.
-	Keep time.Duration
+	DeletionKeep time.Duration
 }
 
 // url is "" for nil.

@@ -263,9 +263,9 @@ func (d *driver) typeOf(short string) *Type {
 		}
 		switch {
 		case d.script.Has("client", "keep-deleted"):
-			d.types[short].Keep = -1
+			d.types[short].DeletionKeep = -1
 		case d.script.Has("client", "keep-deleted-for"):
-			d.types[short].Keep = script.DeletionGrace
+			d.types[short].DeletionKeep = script.DeletionGrace
 		}
 	}
 	return d.types[short]

@@ -44,10 +44,10 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.TypeURL, other.TypeURL), strings.Compare(k.Name, other.Name), cmp.Compare(k.Scope, other.Scope))
 }
 
-// Listing is how far the machine's resources are listed; one with no more than Types begins. Between two pages the
-// machine may step: what comes or goes meanwhile is listed or not, and a key may be listed twice.
+// Listing is a place in a list of the machine's resources. A new one has only Types. Between two pages the machine may step:
+// what comes or goes meanwhile is listed or not, and a key may be listed twice.
 type Listing struct {
-	Types []string // URLs of those that are listed; all for none
+	Types []string // URLs of the types to list; all types if there is none
 
 	begun bool
 	rest  [][]*subscription // of each type, that were not looked at; nil in the place of one that went
@@ -61,9 +61,9 @@ func (at *Listing) Left() int {
 	return len(at.rest[0])
 }
 
-// List appends the keys of what is wanted by name, and of what is held of collections that are, in no
-// order. It looks at no more than most subscriptions, and says whether these were the last. What is
-// wanted no more is not listed while the server was not told yet.
+// List appends the keys of the names that are wanted, and of the members of collections that are wanted, in no order. It looks
+// at no more than most subscriptions, and says whether these were the last. What is not wanted any more, and not yet
+// unsubscribed, is left out.
 func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
 	done = m.list(at, most, func(sub *subscription) {
 		keys = append(keys, Key{sub.of.cache.typ.URL, sub.name, sub.of.source.Scope, sub})
@@ -157,7 +157,7 @@ func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
 	return sub.dump(), true
 }
 
-// Known tells what is known of what a watch asks for; ok is false if it does not live.
+// Known tells what is known of what a watch asks for; ok is false if the watch was not started, or was stopped.
 func (m *Machine) Known(w *Watch) (r Resource, ok bool) {
 	if w.sub == nil {
 		return Resource{}, false

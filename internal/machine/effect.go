@@ -213,7 +213,7 @@ const (
 	FaultStream                          // the stream ended before its first response, or ends when the type is requested
 	FaultRejected                        // the resource was invalid
 	FaultData                            // the server sent an error for the resource
-	FaultTimeout                         // the timer fired and is said to be transient
+	FaultTimeout                         // the server did not answer in time, and that is told as an error, not as an absence
 	FaultConfig                          // what a resource names has no servers; said by the caller alone
 )
 
@@ -229,9 +229,9 @@ type Fault struct {
 	Version string
 	At      time.Time
 
-	// All is the trouble of each server of a source, in order of priority, where none of them
+	// Servers is the trouble of each server of a source, in order of priority, where none of them
 	// can be reached: the last is this one. Nil where one alone was tried.
-	All []ServerFault
+	Servers []ServerFault
 
 	refused uint64 // hash of the payload that was refused; 0 if none
 }
@@ -332,10 +332,10 @@ type Load struct {
 	*share
 	subs []*subscription
 
-	complete map[string]*Kept // of collections
-	tasks    []*Task          // that are not done with, in order
-	last     bool             // no more entries come
-	late     bool             // a server has spoken of the type meanwhile, so that collections get no members
-	refused  int              // how many entries were not usable
-	why      error            // what was wrong with the first of them; nil for none
+	complete  map[string]*Kept // of collections
+	tasks     []*Task          // that are not done with, in order
+	last      bool             // no more entries come
+	overtaken bool             // a server has spoken of the type meanwhile, so that collections get no members
+	refused   int              // how many entries were not usable
+	why       error            // what was wrong with the first of them; nil for none
 }

@@ -9,10 +9,11 @@ import (
 // Event is something that happened.
 type Event interface{ event() }
 
-// Ref names one incarnation of a stream. Events of an earlier incarnation are ignored.
+// Ref names one incarnation of a stream. Events of an earlier incarnation are ignored, but for [Delivered], which is of the
+// stream.
 type Ref struct{ Stream, Gen int }
 
-// Watch is one subscription of a program: to a resource, or to a whole collection.
+// Watch is what a program wants to hear of: a resource, or a whole collection.
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
 	Owner    any     // the caller's own
@@ -33,7 +34,7 @@ type Watch struct {
 
 	Wildcard bool // the whole collection: the wildcard or a glob
 	Explicit bool // `*` has to be spelled so
-	Patient  bool // the silence of the server is no absence to it (initial_fetch_timeout of 0)
+	Patient  bool // it is never told an absence because the server was silent; its FetchTimeout is 0 too
 	troubled bool // the newest notice to it was of trouble with the server
 }
 
@@ -98,7 +99,7 @@ type Result struct {
 // Delivered says that all notices of the last response of the stream were handled.
 type Delivered struct{ Ref }
 
-// Heard says that all notices of a stream's trouble were handled, the index of the stream.
+// Heard says that all notices of a stream's trouble were handled. Stream is its index.
 type Heard struct{ Stream int }
 
 // ParamsChanged says that the program changed the dynamic parameters of a type in the node of

@@ -11,7 +11,7 @@ import (
 //
 // spec: FILE-3 SOTW-7 ERR-9
 func TestFileAnswersAll(t *testing.T) {
-	r := newRig(t, Config{}, Server{HoldsAll: true})
+	r := newRig(t, Config{}, Server{AlwaysFull: true})
 	absent := func(errors ...string) (names []string) {
 		resp := &wire.Response{TypeURL: r.typ.URL, Version: "1", Nonce: "1", Resources: []wire.Resource{{
 			Name: []byte("a"), TypeURL: []byte(r.typ.URL), Payload: []byte("1"), HasBody: true,

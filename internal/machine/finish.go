@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// finish applies what a response says beside values; then the answer is owed, unless the response's stream is over.
+// finish applies what a response says beside values; then the client owes a reply, unless the response's stream is over.
 func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	told := len(m.fx.Notify)
@@ -113,7 +113,7 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 }
 
 // finishOnStream does what follows from each response on its stream, accepted or refused: trouble with the server is over,
-// timers begin, and the client owes an answer.
+// timers begin, and the client owes a reply.
 func (m *Machine) finishOnStream(now time.Time, resp *response) {
 	l := resp.link
 	if resp.nacked() && resp.Version == l.resume {

@@ -159,7 +159,7 @@ func (w *world) subscribe(s *simStream, sub *simType, r *testutil.Request) {
 	}
 	if !w.server.Delta && sub.newest == "" { // the server compares versions, as long as it has sent none, and is silent where its own is equal
 		clear(sub.known)
-		if sub.due = w.server.HoldsAll || w.server.Polled || r.Version() != s.server.version(len(st)); !sub.due {
+		if sub.due = w.server.AlwaysFull || w.server.Polled || r.Version() != s.server.version(len(st)); !sub.due {
 			for _, name := range w.all {
 				sub.known[name] = st.tells(name).revision
 			}
@@ -174,7 +174,7 @@ func (w *world) subscribes(sub *simType, name string) bool {
 			return true
 		}
 	}
-	return w.server.HoldsAll
+	return w.server.AlwaysFull
 }
 
 // checkSubscribed: at rest a server knows of what is wanted, and of nothing else.

@@ -76,7 +76,7 @@ func (w *world) change() {
 	case 2:
 		r.value = fmt.Sprint("bad:", w.serial)
 	case 3:
-		if !w.aliases && !w.server.HoldsAll { // an error is of one name, and a file has none but its own
+		if !w.aliases && !w.server.AlwaysFull { // an error is of one name, and a file has none but its own
 			r.value, r.code = "", []int32{codeNotFound, codePermissionDenied, 14}[w.roll(3)]
 		}
 	case 4:

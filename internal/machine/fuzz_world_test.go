@@ -83,7 +83,7 @@ func newWorld(t testing.TB, b []byte) *world {
 		kind := w.kinds[short]
 		w.types = append(w.types, &Type{
 			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
-			Guarded: w.one(6), Stored: w.one(4), Keep: []time.Duration{0, 7 * time.Second, 40 * time.Second}[max(0, w.roll(12)-9)],
+			Guarded: w.one(6), Stored: w.one(4), DeletionKeep: []time.Duration{0, 7 * time.Second, 40 * time.Second}[max(0, w.roll(12)-9)],
 		})
 	}
 	if w.one(3) {
@@ -102,7 +102,7 @@ func (w *world) drawServers() {
 	few := Rate{Tokens: 2, Every: time.Second}
 	w.server = []Server{
 		{Delta: true}, {Delta: true}, {Delta: true}, {Delta: true, Rate: few}, {}, {}, {Rate: few},
-		{Polled: true, PerType: true}, {HoldsAll: true}, // a file
+		{Polled: true, PerType: true}, {AlwaysFull: true}, // a file
 	}[w.roll(9)]
 	w.server.PerType = w.server.PerType || w.one(2)
 	w.server.NodeAlways, w.server.ExplicitWildcard, w.server.ResumeVersion = w.one(4), w.one(4), w.one(4)
@@ -131,7 +131,7 @@ func (w *world) drawServers() {
 }
 
 // full says whether responses of a type hold everything.
-func (w *world) full(t *Type) bool { return !w.server.Delta && (t.FullState || w.server.HoldsAll) }
+func (w *world) full(t *Type) bool { return !w.server.Delta && (t.FullState || w.server.AlwaysFull) }
 
 func (w *world) push(ev Event) {
 	w.say("%T %+v", ev, ev)

@@ -38,17 +38,17 @@ type onStream struct {
 	firstResponse serial    // of the first response; 0 before it
 	version       string    // of the last accepted response, or that was claimed before there was one; SotW
 	latest        string    // of the last response, refused or not, or that was claimed before there was one; SotW
-	nonce         string    // of the newest response; SotW, since delta has it in the answer alone
+	nonce         string    // of the newest response; SotW, since delta has it in the reply alone
 	instead       *Instead  // what the newest response holds; nil before it
 	form          wildForm  // how the wildcard was requested
 	unwantedSince time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	lastFullState serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
-	owed          []answer
+	replies       []reply
 	message       message         // that is with the writer
 	paced         time.Time       // a request that only changes names may not leave before
-	unconfirmed   []*subscription // that the server has to speak of; see [link.decidedFor]
+	toSweep       []*subscription // that the server has to speak of; see [link.decidedFor]
 	sweepTimer    timer           // when it rings, the first due of unconfirmed go
-	due           int             // how many were in unconfirmed when sweepTimer was set: each had a full period
+	sweepCount    int             // how many were in unconfirmed when sweepTimer was set: each had a full period
 }
 
 // message is a request that the writer has, until it has left.
@@ -198,7 +198,7 @@ func (l *link) keepFor() time.Duration {
 	if l.stream.KeepDeleted {
 		return -1
 	}
-	return l.cache.typ.Keep
+	return l.cache.typ.DeletionKeep
 }
 
 // keepsForGood says whether what a server deletes is held for good.
@@ -221,19 +221,19 @@ func (l *link) named(sub *subscription) bool {
 	return l.requested && l.names.Has(sub.onWire())
 }
 
-// answer is an ACK, or with a status a NACK, that is owed.
-type answer struct {
+// reply is an ACK, or with a status a NACK, that the client owes.
+type reply struct {
 	version string // of the response
 	nonce   string
 	detail  *wire.Status
 }
 
-// size is what an answer takes while it is owed.
-func (a *answer) size() int {
-	const own = 64 // the answer itself
-	size := own + len(a.version) + len(a.nonce)
-	if a.detail != nil {
-		size += own + len(a.detail.Message)
+// size is what a reply takes while it is owed.
+func (r *reply) size() int {
+	const own = 64 // the reply itself
+	size := own + len(r.version) + len(r.nonce)
+	if r.detail != nil {
+		size += own + len(r.detail.Message)
 	}
 	return size
 }

@@ -113,7 +113,7 @@ func (w *world) checkAbsence(sw *simWatch, was, n told, possible func(bool, stri
 		})
 		possible(w.server.Delta || elsewhere, "silence takes a value away")
 	}
-	keeps := w.server.KeepDeleted || sw.Type.Keep > 0 && was.ambient == nil
+	keeps := w.server.KeepDeleted || sw.Type.DeletionKeep > 0 && was.ambient == nil
 	possible(!was.held() || !keeps || n.Reason == ReasonTTL, "ERR-4, ERR-5: a deletion takes a value away that is to be kept")
 	since := w.asked(sw.Type, n.Name)
 	early := n.Reason == ReasonTimeout && sw.began.Before(since) && w.now.Sub(since) < period

@@ -7,7 +7,7 @@ import (
 
 // debt is what a type owes its server; the zero value is nothing.
 type debt struct {
-	answer   bool // an ACK or a NACK
+	reply    bool // an ACK or a NACK
 	interest bool // what the server is to know has changed: names, the form of the wildcard, or the node's parameters
 }
 
@@ -39,11 +39,11 @@ func (l *link) pace(now time.Time) {
 // It is the one place where it is decided how often the client speaks on a stream; the stream's rate limit comes on top.
 // New streams have waits of their own: [Machine.restartAt] and [unheard].
 func (l *link) notBefore(what debt) (at time.Time, doubts int) {
-	if !what.answer {
+	if !what.reply {
 		at = l.paced
 	}
 	for _, q := range l.stream.quirks {
-		until, more := q.before(l, what)
+		until, more := q.earliest(l, what)
 		at, doubts = later(at, until), doubts+more
 	}
 	return at, doubts
@@ -69,7 +69,7 @@ func (p *pauses) begin(now time.Time, first, most time.Duration) {
 	p.until = now.Add(p.wait)
 }
 
-// Rate bounds how often something is sent on a stream, answers included: a bucket of
+// Rate bounds how often something is sent on a stream, replies included: a bucket of
 // tokens, of which each message takes one (envoy.config.core.v3.RateLimitSettings). The
 // zero value is no bound.
 type Rate struct {

@@ -9,7 +9,7 @@ type timed[T any] interface {
 	void() bool
 }
 
-// queue is what waits, in order of its time. What waits no more, or for another time, leaves a void one
+// queue is a binary heap of what waits, by its time. What waits no more, or for another time, leaves a void one
 // behind: that goes when it comes to the front, or with others when most are void.
 type queue[T timed[T]] struct {
 	heap []T // none is before the one at half its place

@@ -9,7 +9,7 @@ import (
 // quirk is what some servers do that the protocol does not foresee, and what the client does about
 // it, on one stream. Each has a file of its own, quirk_*.go, and a line in [newQuirks]; without both the
 // quirk is gone, and the rest works as before. What a quirk itself waits for are alarms on the stream's clock; its hook
-// before delays a type. No hook ends the stream, since its caller goes on with that: an alarm may ([Machine.restartPaced],
+// earliest delays a type. No hook ends the stream, since its caller goes on with that: an alarm may ([Machine.restartPaced],
 // which has pauses of its own).
 type quirk interface {
 	// forget: an incarnation of the stream is over, and what was known of it.
@@ -21,11 +21,11 @@ type quirk interface {
 	passed(l *link, name []byte, r *wire.Resource)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
-	// answering: a response was worked on, and its answer is owed.
-	answering(m *Machine, now time.Time, resp *response)
-	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
+	// replying: a response was worked on, and the client owes its reply.
+	replying(m *Machine, now time.Time, resp *response)
+	// earliest says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
 	// interest alone those that are doubted least speak first.
-	before(l *link, what debt) (at time.Time, doubts int)
+	earliest(l *link, what debt) (at time.Time, doubts int)
 	// requested: a request went to the writer.
 	requested(now time.Time, l *link, what debt, size int)
 	// written: it has left. The subscriptions are those that it names anew.
@@ -41,8 +41,8 @@ func (noQuirk) forget()                                                   {}
 func (noQuirk) received(*Machine, time.Time, *link)                       {}
 func (noQuirk) passed(*link, []byte, *wire.Resource)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
-func (noQuirk) answering(*Machine, time.Time, *response)                  {}
-func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
+func (noQuirk) replying(*Machine, time.Time, *response)                   {}
+func (noQuirk) earliest(*link, debt) (at time.Time, doubts int)           { return at, 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}
 func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
 func (noQuirk) ended(*Machine, time.Time, *ending)                        {}

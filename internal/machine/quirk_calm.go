@@ -45,7 +45,7 @@ func (l *link) claimsEmpty() (empty bool) {
 // received: a server that responds is not silent.
 func (q *calmness) received(*Machine, time.Time, *link) { q.timer = 0 }
 
-// ring takes silence for an answer, unless one is owed.
+// ring takes silence for an answer, unless the server owes one.
 func (q *calmness) ring(m *Machine, now time.Time) {
 	s := q.stream
 	if s.lacks() {

@@ -22,7 +22,7 @@ func TestCalm(t *testing.T) {
 		{"stream", Server{ResumeVersion: true}, false, true},
 		{"answered", Server{ResumeVersion: true}, true, false},
 		{"polled", Server{ResumeVersion: true, Polled: true}, false, false},
-		{"file", Server{ResumeVersion: true, HoldsAll: true}, false, false},
+		{"file", Server{ResumeVersion: true, AlwaysFull: true}, false, false},
 	}
 	for _, test := range tests {
 		r := newRig(t, Config{}, test.server)

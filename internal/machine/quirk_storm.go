@@ -2,9 +2,9 @@ package machine
 
 import "time"
 
-// Some servers answer an answer at once with the same response again: a NACK with the
-// refused version, an ACK with another empty or unchanged response. That is thousands of
-// round trips a second; such answers are slowed down until something else comes.
+// Some servers send a response again as soon as they have the reply to it: the refused version after a NACK, another empty or
+// unchanged response after an ACK. That is thousands of round trips a second. Replies are slowed down until something else
+// comes.
 const (
 	stormNacks  = 3  // S-1
 	stormSame   = 10 // S-2
@@ -20,35 +20,35 @@ type storms struct {
 
 // storm is a response that a server repeats.
 type storm struct {
-	last    look
+	last    signature
 	count   int // of the same in a row; 0 for one that brought something
 	since   time.Time
 	heardAt time.Time
-	sentAt  time.Time // of the last answer
+	sentAt  time.Time // of the last reply
 }
 
-// look is what a response looks like that brings nothing: repetitions are told by it.
-type look struct {
+// signature is the same for the repetitions of a response that brings nothing.
+type signature struct {
 	nacked  bool
 	version string
 	sum     uint64
 }
 
 // limit is how often it may come within the window.
-func (l look) limit() int {
-	if l.nacked {
+func (g signature) limit() int {
+	if g.nacked {
 		return stormNacks
 	}
 	return stormSame
 }
 
-// raging says that the answers are slowed down.
+// raging says that replies are slowed down.
 func (st *storm) raging() bool { return st.count >= st.last.limit() }
 
 func (q *storms) forget() { clear(q.of) }
 
-// answering looks for the beginning of a storm.
-func (q *storms) answering(m *Machine, now time.Time, resp *response) {
+// replying looks for the beginning of a storm.
+func (q *storms) replying(m *Machine, now time.Time, resp *response) {
 	if !q.of.on(resp.link).heard(now, resp) {
 		return
 	}
@@ -58,9 +58,9 @@ func (q *storms) answering(m *Machine, now time.Time, resp *response) {
 	}
 }
 
-// before holds answers back that have nothing else to say: a change of interest may bring
+// earliest holds replies back that have nothing else to say: a change of interest may bring
 // something new.
-func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
+func (q *storms) earliest(l *link, what debt) (at time.Time, doubts int) {
 	if st := q.of[l]; st != nil && st.raging() && !what.interest {
 		at = st.sentAt.Add(stormPause)
 	}
@@ -68,7 +68,7 @@ func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
 }
 
 func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
-	if what.answer {
+	if what.reply {
 		q.of.on(l).sentAt = now
 	}
 }
@@ -79,7 +79,7 @@ func (st *storm) heard(now time.Time, resp *response) bool {
 		*st = storm{sentAt: st.sentAt}
 		return false
 	}
-	it := look{resp.nacked(), resp.Version, resp.fingerprint()}
+	it := signature{resp.nacked(), resp.Version, resp.fingerprint()}
 	if it != st.last || now.Sub(st.heardAt) > stormWindow || !st.raging() && now.Sub(st.since) > stormWindow {
 		st.last, st.count, st.since = it, 0, now
 	}
@@ -88,9 +88,8 @@ func (st *storm) heard(now time.Time, resp *response) bool {
 	return st.count == it.limit()
 }
 
-// fingerprint tells apart responses with different resources, since an answer that comes in
-// many parts is no storm, and not those with the same in another order, which servers that
-// keep their resources in a map send.
+// fingerprint is the same for responses with the same resources in any order, since servers that keep them in a map send
+// any. It differs for others: a large state that comes in parts is no storm.
 func (resp *response) fingerprint() (sum uint64) {
 	for i := range resp.Resources {
 		r := &resp.Resources[i]

@@ -13,13 +13,13 @@ import (
 // so that the others live and the next end tells which type it was; that one is suspected and
 // held back. An answer ends all doubt for good.
 const (
-	suspectFor = time.Second // how long the end of a stream may be due to a first request
-	doubtFail  = 1           // by the end of a stream that may never have worked
-	doubtWell  = 2           // by the end of one that did
-	doubtMost  = 6           // S-3: enough, that is three streams that worked
-	barrenMost = 3           // streams in a row that brought nothing, after which there is enough
-	holdFirst  = 30 * time.Second
-	holdMost   = 600 * time.Second
+	suspectFor   = time.Second // how long the end of a stream may be due to a first request
+	doubtFail    = 1           // by the end of a stream that may never have worked
+	doubtWell    = 2           // by the end of one that did
+	doubtEnough  = 6           // S-3: enough, that is three streams that worked
+	barrenEnough = 3           // streams in a row that brought nothing, after which there is enough
+	holdFirst    = 30 * time.Second
+	holdMost     = 600 * time.Second
 )
 
 // suspects are the types of a stream that may be ending it.
@@ -38,11 +38,11 @@ type suspicion struct {
 	hold    pauses    // in which it is not requested
 }
 
-// before has a type that is doubted speak behind the others, the least doubted first. It waits until each first
+// earliest has a type that is doubted speak behind the others, the least doubted first. It waits until each first
 // request that was sent earlier was answered, or did no harm for a while.
-func (q *suspects) before(l *link, _ debt) (at time.Time, doubts int) {
+func (q *suspects) earliest(l *link, _ debt) (at time.Time, doubts int) {
 	it := q.of[l]
-	if l.requested || it == nil || it.doubts < doubtMost {
+	if l.requested || it == nil || it.doubts < doubtEnough {
 		return at, 0
 	}
 	at = it.hold.until
@@ -102,7 +102,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 			continue
 		case now.Sub(it.firstAt) >= suspectFor:
 			if it.hold == (pauses{}) {
-				it.doubts = 0 // the stream outlived its request, so connections that are cut now and then condemn no type
+				it.doubts = 0 // the stream outlived its request: a connection that is cut now and then condemns no type
 			}
 			continue
 		}
@@ -112,11 +112,11 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 		if q.worked(it.firstAt) {
 			it.doubts += doubtWell - doubtFail
 		}
-		if q.barren >= barrenMost {
-			it.doubts = max(it.doubts, doubtMost)
+		if q.barren >= barrenEnough {
+			it.doubts = max(it.doubts, doubtEnough)
 		}
 	}
-	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.worked(q.of.on(last).firstAt) {
+	if last != nil && alone && q.of.on(last).doubts >= doubtEnough && q.worked(q.of.on(last).firstAt) {
 		end.wait.Served, end.wait.Short, end.wait.Failed = true, true, false
 		q.suspect(m, now, last, end.Err)
 	}

@@ -288,7 +288,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	// ERR-9: only a file states errors of the wildcard; xRFC TP3 has none.
-	if l.stream.HoldsAll && string(re.Name) == star && l.form != wildNone {
+	if l.stream.AlwaysFull && string(re.Name) == star && l.form != wildNone {
 		sub = &l.cache.star.subscription
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {

@@ -12,7 +12,7 @@ import (
 //
 // spec: ERR-9
 func TestRefusedErrorOfLeftWildcard(t *testing.T) {
-	r := newRig(t, Config{}, Server{HoldsAll: true, PerType: true})
+	r := newRig(t, Config{}, Server{AlwaysFull: true, PerType: true})
 	r.typ.Guarded = true
 	all := r.watch(star)
 	r.step(Start{all}, Start{r.watch("a")})

@@ -119,7 +119,7 @@ func (resp *response) renews(i int, sub *subscription) bool {
 // fullState says that a response of the type holds everything.
 func (l *link) fullState() bool {
 	// TYPE-2, FILE-3: responses of some types in state of the world, and all of a file.
-	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.HoldsAll)
+	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.AlwaysFull)
 }
 
 // tellsAll says whether names that the response lacks do not exist. What follows for each is [response.leftOut].
@@ -140,7 +140,7 @@ func (resp *response) tellsAll() bool {
 // names.
 func (resp *response) brokenFile() bool {
 	// FILE-4: what is held stays.
-	return resp.link.stream.HoldsAll && len(resp.Resources) == 0 && len(resp.Errors) > 0
+	return resp.link.stream.AlwaysFull && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
 
 // work is what is to be done of a response, and what was.

@@ -7,30 +7,30 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// owe notes the answer to a response. In delta the client owes an answer for each response. In state of the world it owes one
-// for the newest, which also answers those before it.
+// owe notes the reply to a response. In delta the client owes a reply to each response. In state of the world it owes one to
+// the newest, which is one to those before it too.
 func (m *Machine) owe(now time.Time, resp *response) {
 	l := resp.link
-	a := answer{version: resp.Version, nonce: resp.Nonce}
+	a := reply{version: resp.Version, nonce: resp.Nonce}
 	if resp.nacked() {
 		// ACK-4: a NACK has a code that is not OK.
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
 	switch {
 	case !l.stream.Delta:
-		l.owed = append(l.owed[:0], a)
+		l.replies = append(l.replies[:0], a)
 	// ACK-12: a delta response without a nonce is not answered: the server would take that for a change of interest.
 	case a.nonce == "":
 		m.logType(l, warning, "a delta response has no nonce; it cannot be answered")
 	default:
-		l.owed = append(l.owed, a)
+		l.replies = append(l.replies, a)
 	}
 	for _, q := range l.stream.quirks {
-		q.answering(m, now, resp)
+		q.replying(m, now, resp)
 	}
 }
 
-// send gives a free writer the next message: answers before requests that only change interest, types in their order.
+// send gives a free writer the next message: replies before requests that only change interest, types in their order.
 // It returns when something else that is owed may be sent; zero if nothing is owed, or if the writer is not free.
 func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	// STREAM-9: one message at a time is with the writer.
@@ -41,7 +41,7 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	var turns []turn
 	waiting := 0
 	for _, l := range s.links {
-		// ACK-9: while a response is worked on, the type sends nothing; its answer then also says what is wanted. The response
+		// ACK-9: while a response is worked on, the type sends nothing; the reply then also says what is wanted. The response
 		// may be of the stream before: then the first request lists the versions that it gives.
 		if l.busy != nil {
 			continue
@@ -78,12 +78,12 @@ func (m *Machine) send(now time.Time, s *stream) (again time.Time) {
 	return again
 }
 
-// byTurn puts answers before requests that only change interest, and of these types that are doubted least before
+// byTurn puts replies before requests that only change interest, and of these types that are doubted least before
 // others; else the order of the types stays.
 func byTurn(a, b turn) int {
-	// STREAM-9: answers go before interest.
-	if a.what.answer != b.what.answer {
-		if a.what.answer {
+	// STREAM-9: replies go before interest.
+	if a.what.reply != b.what.reply {
+		if a.what.reply {
 			return -1
 		}
 		return 1
@@ -92,7 +92,7 @@ func byTurn(a, b turn) int {
 }
 
 // debt is what the client owes the server; [link.notBefore] says when it may be sent.
-func (l *link) debt() debt { return debt{answer: len(l.owed) > 0, interest: l.changing()} }
+func (l *link) debt() debt { return debt{reply: len(l.replies) > 0, interest: l.changing()} }
 
 // changing says whether a request is owed because something else is wanted than what the server was told. While a stream
 // lingers none is: either the stream ends, or a watch begins again.
@@ -113,10 +113,10 @@ func (l *link) changing() bool {
 // there was one: changes may have cancelled each other out.
 func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	s := l.stream
-	var a answer
-	if what.answer {
-		// ACK-1, ACK-5: each answer, and the error in it, is sent once.
-		a, l.owed = l.owed[0], l.owed[1:]
+	var a reply
+	if what.reply {
+		// ACK-1, ACK-5: each reply, and the error in it, is sent once.
+		a, l.replies = l.replies[0], l.replies[1:]
 	}
 	var node []byte
 	// NODE-1, NODE-5: the first message of a stream has the node, and that of a type whose parameters were changed.
@@ -135,7 +135,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	n := m.tellOf(s.ref, NoticeRequest, l.cache.typ.URL)
 	n.Exchange = &Exchange{Size: sizeOf(msg)}
 	switch {
-	case !what.answer:
+	case !what.reply:
 		l.pace(now)
 	case a.detail == nil:
 		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce

@@ -24,7 +24,7 @@ func TestStaleBesideFile(t *testing.T) {
 		{"empty, then loaded", &wire.Response{}, false, NoticeDoesNotExist},
 		{"loaded, then empty", &wire.Response{}, true, NoticeDoesNotExist},
 	} {
-		r := newRig(t, Config{ResourceTimeout: period}, Server{HoldsAll: true})
+		r := newRig(t, Config{ResourceTimeout: period}, Server{AlwaysFull: true})
 		r.m.sources[0].Stored, r.typ.Stored = true, true
 		r.step(Start{r.watch("a")})
 		r.up()

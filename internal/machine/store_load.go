@@ -33,7 +33,7 @@ func (ld *Load) place(name string) (sub *subscription, of *collection) {
 	switch sub = ld.cache.subs.get(name); {
 	case sub == nil:
 		// LKG-5: what a server said meanwhile counts, even if its stream has ended since.
-		if ld.late = ld.late || ld.heardServer(); ld.late || ld.gone[name] {
+		if ld.overtaken = ld.overtaken || ld.heardServer(); ld.overtaken || ld.gone[name] {
 			return nil, nil
 		}
 		return nil, of
@@ -163,7 +163,7 @@ func (m *Machine) endLoad(ld *Load, sub *subscription) {
 	sub.from = fromStore
 	// LKG-7: a store may call a name complete that is not a collection's.
 	// LKG-8: a collection is not complete by the store if members of the store were passed over.
-	if e := ld.complete[sub.name]; e != nil && sub.isCollection() && !ld.late {
+	if e := ld.complete[sub.name]; e != nil && sub.isCollection() && !ld.overtaken {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.watches(), nil)
 	}

@@ -63,7 +63,7 @@ type incarnation struct {
 	owedNode  map[string]bool // types that have to say it again, by URL; nil until one has said it
 	responded bool
 	calm      bool              // its server's silence counts as a response; see [calmness]
-	heldBack  time.Time         // set while too many answers are owed to read on: when a request last left, or handlers were last done
+	heldBack  time.Time         // set while too many replies are owed to read on: when a request last left, or handlers were last done
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
@@ -102,25 +102,25 @@ func (s *stream) heldBytes() (sum int64) {
 }
 
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
-func (s *stream) stateless() bool { return s.Polled || s.HoldsAll }
+func (s *stream) stateless() bool { return s.Polled || s.AlwaysFull }
 
-// In delta the client owes an answer to each response. A server may read slowly, or not at all, and still send. So the client
-// stops reading when too many answers are owed.
+// In delta the client owes a reply to each response. A server may read slowly, or not at all, and still send. So the client
+// stops reading when it owes too many.
 const (
-	maxOwed     = 100              // answers that the client itself holds back
+	maxOwed     = 100              // replies that the client itself holds back
 	maxOwedSize = 1 << 20          // bytes of those that wait for a server to take one
 	takeTimeout = 30 * time.Second // for a server to take a request, from when the client stopped reading for that
 )
 
-// answersOwed counts the answers that delta owes one by one, and their bytes.
-func (s *stream) answersOwed() (n, size int) {
+// repliesOwed counts the replies that are owed one by one in delta, and their bytes.
+func (s *stream) repliesOwed() (n, size int) {
 	if !s.Delta {
 		return 0, 0
 	}
 	for _, l := range s.links {
-		n += len(l.owed)
-		for i := range l.owed {
-			size += l.owed[i].size()
+		n += len(l.replies)
+		for i := range l.replies {
+			size += l.replies[i].size()
 		}
 	}
 	return n, size

@@ -76,14 +76,14 @@ func (s *stream) reset(now time.Time) {
 var errDeaf = fmt.Errorf("the server took no request for %v, and its responses wait for more than %d bytes of answers", takeTimeout, maxOwedSize)
 
 // readOn has the next response read, if handlers are done with the last one, which may be of an earlier incarnation, and
-// if not too many answers are owed.
+// if not too many replies are owed.
 func (m *Machine) readOn(now time.Time, s *stream) {
 	// FC-1: handlers still have the last one.
 	if s.state != up || s.undelivered {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
-	if n, size := s.answersOwed(); size > maxOwedSize || n > maxOwed && s.answersHeldBack(now) > maxOwed {
+	if n, size := s.repliesOwed(); size > maxOwedSize || n > maxOwed && s.repliesHeldBack(now) > maxOwed {
 		s.heldBack = now
 		return
 	}
@@ -92,12 +92,12 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 	m.fx.Read = append(m.fx.Read, s.ref)
 }
 
-// answersHeldBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
-func (s *stream) answersHeldBack(now time.Time) (n int) {
+// repliesHeldBack counts the replies that the client itself does not send yet. Others wait for the server to take one.
+func (s *stream) repliesHeldBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
 	for _, l := range s.links {
-		if at, _ := l.notBefore(debt{answer: true}); throttled || now.Before(at) {
-			n += len(l.owed)
+		if at, _ := l.notBefore(debt{reply: true}); throttled || now.Before(at) {
+			n += len(l.replies)
 		}
 	}
 	return n

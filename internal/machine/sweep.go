@@ -15,10 +15,10 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	waits := l.passesOver()
 	if !waits && l.silenceTells() {
 		l.unconfirmStale()
-		waits = l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles()
+		waits = l.firstResponse != 0 && len(l.toSweep) > 0 || l.unsettles()
 	}
 	if waits {
-		l.due = len(l.unconfirmed)
+		l.sweepCount = len(l.toSweep)
 		m.setAlarm(now, l.stream, (*sweep)(l), l.stream.silencePeriod())
 	}
 }
@@ -32,7 +32,7 @@ func (l *link) silenceTells() bool { return l.firstResponse != 0 || l.claimsHeld
 func (l *link) passesOver() bool {
 	// STREAM-6: a stream that lingers is not begun anew.
 	return l.stream.watches > 0 && l.untold && l.firstResponse == 0 && l.stream.responded &&
-		slices.ContainsFunc(l.unconfirmed, func(sub *subscription) bool {
+		slices.ContainsFunc(l.toSweep, func(sub *subscription) bool {
 			// A first request for a legacy wildcard never lists versions of names beside it, so a new stream is of no use for them.
 			return sub.unconfirmed && l.has(sub) && sub.listable() && !l.besideWildcard(sub)
 		})
@@ -59,12 +59,12 @@ func (w *sweep) ring(m *Machine, now time.Time) {
 	if l.firstResponse == 0 || l.wantsStar() && l.outdated() {
 		return // nothing is missing while the server has not responded, or while the wildcard waits for a new stream
 	}
-	later := map[*subscription]bool{} // that have a period of their own
-	for _, sub := range l.unconfirmed[l.due:] {
-		later[sub] = true
+	newer := map[*subscription]bool{} // that have a period of their own
+	for _, sub := range l.toSweep[l.sweepCount:] {
+		newer[sub] = true
 	}
-	unconfirmed := slices.DeleteFunc(slices.Clone(l.unconfirmed[:l.due]), func(sub *subscription) bool { return l.decidedFor(sub) || later[sub] })
-	l.unconfirmed = slices.Clone(l.unconfirmed[l.due:])
+	unconfirmed := slices.DeleteFunc(slices.Clone(l.toSweep[:l.sweepCount]), func(sub *subscription) bool { return l.decidedFor(sub) || newer[sub] })
+	l.toSweep = slices.Clone(l.toSweep[l.sweepCount:])
 	slices.SortFunc(unconfirmed, byName)
 	unconfirmed = slices.Compact(unconfirmed)
 	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsForGood() {
@@ -85,7 +85,7 @@ func (m *Machine) sweepGuarded(now time.Time, l *link, ev Guarded) {
 	switch {
 	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this
-		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
+		l.toSweep = append(l.toSweep, unconfirmed...)
 	case ev.Err != nil:
 		m.logType(l, warning, "a guard keeps what the server does not speak of")
 	default:

@@ -10,7 +10,7 @@ import (
 // subscriptions are in a list, and the index over the list has no pointers.
 type table struct {
 	list  []*subscription
-	index map[uint32]uint32 // from the hash of a name, or the first number after it that was free
+	index map[uint32]uint32 // from the hash of a name, or the next number that was free, to the place in list
 }
 
 // len is how many there are.

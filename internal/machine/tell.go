@@ -277,9 +277,9 @@ func (src *source) withHigher(f *Fault) *Fault {
 		return f
 	}
 	all = append(all, ServerFault{src.stream().server, f})
-	if src.all == nil || !slices.Equal(src.all.All, all) {
+	if src.all == nil || !slices.Equal(src.all.Servers, all) {
 		own := *f
-		own.All, src.all = all, &own
+		own.Servers, src.all = all, &own
 	}
 	return src.all
 }

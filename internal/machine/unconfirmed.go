@@ -19,12 +19,12 @@ import "slices"
 // ([sweep]).
 func (l *link) unconfirm(sub *subscription) {
 	sub.unconfirmed = true
-	l.unconfirmed = append(l.unconfirmed, sub)
+	l.toSweep = append(l.toSweep, sub)
 	l.stream.agenda.touch(l.stream) // the step may be about another stream
 }
 
-// unlisted has the server confirm a resource whose version its first request does not list: a value that it gave itself; and
-// in a collection a value or an error that another server gave, or a resource that exists without a value.
+// unlisted has the server confirm a resource whose version the first request to it does not list: a value that it gave itself;
+// and in a collection a value or an error that another server gave, or a resource that exists without a value.
 func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.loaded():

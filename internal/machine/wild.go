@@ -15,7 +15,7 @@ import (
 // world, where one request names everything, beside structured names that are wanted.
 func (l *link) explicitly() bool {
 	// WILD-2, DYN-1, S-21: only these request it by its name.
-	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.HoldsAll || !l.stream.Delta && l.structured > 0
+	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.AlwaysFull || !l.stream.Delta && l.structured > 0
 }
 
 // nextForm is the form in which the next request has the wildcard. An explicit wildcard stays explicit; a legacy one becomes
