@@ -40,7 +40,16 @@ func document(d *yaml.Decoder) (root *Node, err error) {
 	if err := d.Decode(&doc); err != nil {
 		return nil, err
 	}
+	dropComments(&doc)
 	return doc.Content[0], nil
+}
+
+// dropComments frees what may be most of a text.
+func dropComments(n *Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, part := range n.Content {
+		dropComments(part)
+	}
 }
 
 // IsObject says whether a value is a map.

@@ -37,6 +37,8 @@ func TestCostOfFiles(t *testing.T) {
 		{"YAML nested blocks", ".yaml", "resources:\n", "- - - {}\n", "", "parts", size / 9},
 		{"YAML flow as allowed", ".yaml", `resources: [`, "{},", `{}]`, "", maxYAML/2 - 10},
 		{"YAML blocks as allowed", ".yaml", "resources:\n", "- " + cluster + "\n", "", "", maxYAML / 4},
+		{"YAML comments as allowed", ".yaml", "resources:\n", "- {} #" + strings.Repeat("a", 500) + "\n", "", "", maxYAML/4 - 10},
+		{"YAML comment as allowed", ".yaml", "resources: []\n#", "a", "\n", "", size},
 		{"text", ".pb_text", "", "resources{}", "", "parts", size / 11},
 		{"text as allowed", ".pb_text", "", "resources{}", "", "", 250_000},
 		{"no suffix", "", `{"resources":[`, "{},", `{}]}`, "too many for a file", size / 3},

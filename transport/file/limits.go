@@ -20,10 +20,10 @@ const (
 var errStopped = errors.New("the stream is over")
 
 // nodes counts what may begin a part of a text: every part of YAML needs a line, a colon, or one
-// of the characters that lists and maps are made of, and every message in the text format a
+// of the characters that lists, maps and comments are made of, and every message in the text format a
 // bracket.
 func nodes(text []byte, f format) error {
-	beginnings, limit := []string{"\n", ",", "[", "{", ":", "- ", "? "}, maxYAML
+	beginnings, limit := []string{"\n", ",", "[", "{", ":", "- ", "? ", "#"}, maxYAML
 	if f == formatText {
 		beginnings, limit = []string{"{", "<", "[", ",", ":"}, maxTextParts
 	}
