@@ -85,7 +85,13 @@ func (m *Machine) revert(now time.Time, s *stream) {
 func (m *Machine) activate(now time.Time, src *source, to int) {
 	m.agenda.touch(src.streams...)
 	from, dst, was := src.stream(), src.streams[to], src.active
-	if to > was {
+	switch {
+	case to <= was:
+	case dst.state == up && dst.watches == 0: // it lingers; a new stream is opened below, without a wait
+		m.fx.Close = append(m.fx.Close, dst.ref)
+		m.endIncarnation(now, dst, nil)
+		dst.goIdle()
+	default:
 		m.closeIfNamed(now, src, dst)
 	}
 	src.active = to

@@ -177,12 +177,12 @@ func (m *Machine) retry(s *stream) {
 func (m *Machine) closeStream(now time.Time, s *stream) {
 	responded := s.responded
 	m.fx.Close = append(m.fx.Close, s.ref)
-	switch wanted := m.endIncarnation(now, s, nil); {
-	case wanted:
+	if m.endIncarnation(now, s, nil) {
 		m.open(s)
-	case responded:
-		s.goIdle()
-	default:
+		return
+	}
+	s.goIdle()
+	if !responded {
 		s.state = waiting
 		m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
 	}
