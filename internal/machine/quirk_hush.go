@@ -14,14 +14,15 @@ import (
 // notices. A first request says no version while anything is lacking, so it is answered.
 //
 // On aggregated streams and in delta the same happens with names that were unsubscribed on the stream before: go-control-plane
-// before v0.14 compares with what it has sent, and forgets an unsubscribed name only with its next response.
+// before v0.14 compares with what it has sent, and forgets an unsubscribed name only with its next response. A server that
+// sends what nobody subscribed to may do the same.
 const hush = 2 * time.Second
 
 // hushes are the names of a stream's types that were added, and of which nothing is known yet.
 type hushes struct {
 	noQuirk
 	of   byType[unheard]
-	left nameHashes // names that were unsubscribed, and of which the server had sent a value, or sent one later
+	left nameHashes // names that were not subscribed to, of which the server has sent a value: before they were unsubscribed, later, or unasked
 
 	// until is when the does-not-exist timer of each name that waits is over, on the stream's clock. It is noted when the stream
 	// is begun anew for other names: with full timers on each stream, a program that always adds names would never be told of
