@@ -97,6 +97,7 @@ test: ## all tests
 update: ## rewrite scripts and golden files with what happens; read the diff
 	$(GO) test ./internal/machine -run TestScripts -update
 	$(GO) test ./internal/apigolden -update
+	$(GO) test ./bootstrap -run TestCases -update
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)

@@ -3,7 +3,10 @@ package examples_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
@@ -105,4 +108,28 @@ connect_timeout: 7s
 	// Output:
 	// from the second
 	// from the first
+}
+
+// loadWithFeatures loads a bootstrap of Envoy, whose format has no place for what the servers are like.
+func loadWithFeatures(path string) (*bootstrap.Config, error) {
+	boot, err := bootstrap.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	for i := range boot.Servers {
+		boot.Servers[i].Features.ResumeVersion = true
+	}
+	return boot, nil
+}
+
+func TestServerFeatures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	const text = "node: {id: a, cluster: b}\ndynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: \"x:1\"}}]}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := loadWithFeatures(path)
+	if err != nil || len(boot.Servers) != 1 || !boot.Servers[0].Features.ResumeVersion {
+		t.Errorf("%v, %v", boot, err)
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -66,6 +67,21 @@ static_resources:
 				}
 			}
 		}
+	}
+}
+
+// Each feature of a server is told.
+func TestFeaturesOf(t *testing.T) {
+	told := map[string]bool{}
+	for i := range reflect.TypeFor[bootstrap.Features]().NumField() {
+		var s bootstrap.ManagementServer
+		reflect.ValueOf(&s.Features).Elem().Field(i).SetBool(true)
+		words := featuresOf(s)
+		if len(words) != 1 || told[words[0]] {
+			t.Errorf("Features.%s is told as %q", reflect.TypeFor[bootstrap.Features]().Field(i).Name, words)
+			continue
+		}
+		told[words[0]] = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -175,4 +176,22 @@ func (w *world) settle(dead bool) {
 	w.pass(2 * time.Minute)
 	w.check(dead)
 	w.lazy, w.hated, w.bytes = lazy, hated, bytes
+}
+
+// Each option of a server is drawn in some random run, but for parameters, which the modelled servers do not have.
+func TestEveryOptionIsDrawn(t *testing.T) {
+	drawn := map[string]bool{"NoParams": true}
+	for seed := range uint64(200) {
+		options := reflect.ValueOf(newWorld(t, randomBytes(seed, 50)).server)
+		for i := range options.NumField() {
+			if !options.Field(i).IsZero() {
+				drawn[options.Type().Field(i).Name] = true
+			}
+		}
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Server]()) {
+		if field.IsExported() && !drawn[field.Name] {
+			t.Errorf("Server.%s is never drawn", field.Name)
+		}
+	}
 }

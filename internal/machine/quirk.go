@@ -21,7 +21,7 @@ type quirk interface {
 	passed(l *link, name []byte, r *wire.Resource)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
-	// replying: a response was worked on, and the client owes its reply.
+	// replying: a response was worked on, and the client owes its reply, if there can be one ([Machine.owe]).
 	replying(m *Machine, now time.Time, resp *response)
 	// earliest says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
 	// interest alone those that are doubted least speak first.

@@ -42,7 +42,7 @@ func (g signature) limit() int {
 	return stormSame
 }
 
-// raging says that replies are slowed down.
+// raging says that replies are slowed down, and with them the server. Where no reply is owed (ACK-12), nothing is.
 func (st *storm) raging() bool { return st.count >= st.last.limit() }
 
 func (q *storms) forget() { clear(q.of) }

@@ -7,8 +7,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// owe notes the reply to a response. In delta the client owes a reply to each response. In state of the world it owes one to
-// the newest, which is one to those before it too.
+// owe notes the reply to a response. In delta the client owes a reply to each response that has a nonce. In state of the
+// world it owes one to the newest, which is one to those before it too.
 func (m *Machine) owe(now time.Time, resp *response) {
 	l := resp.link
 	a := reply{version: resp.Version, nonce: resp.Nonce}

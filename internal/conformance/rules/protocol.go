@@ -37,7 +37,7 @@ func protocol() []Section {
 			{"NODE-5", "changed dynamic parameters are sent at once, with the node", ""},
 		}},
 		{"Answers", []Rule{
-			{"ACK-1", "every response of a requested type is answered once, right after validation", ""},
+			{"ACK-1", "every response of a requested type is answered once, right after validation, but for those of ACK-12", ""},
 			{"ACK-2", "a state of the world ACK has the response's version and nonce, and all names", ""},
 			{"ACK-3", "a state of the world NACK has the last accepted version, the refused nonce, all names and an error", ""},
 			{"ACK-4", "an error makes a NACK; its code is INVALID_ARGUMENT", ""},
