@@ -85,13 +85,7 @@ func (m *Machine) revert(now time.Time, s *stream) {
 func (m *Machine) activate(now time.Time, src *source, to int) {
 	m.agenda.touch(src.streams...)
 	from, dst, was := src.stream(), src.streams[to], src.active
-	switch {
-	case to <= was:
-	case dst.state == up && dst.watches == 0: // it lingers; a new stream is opened below, without a wait
-		m.fx.Close = append(m.fx.Close, dst.ref)
-		m.endIncarnation(now, dst, nil)
-		dst.goIdle()
-	default:
+	if to > was {
 		m.closeIfNamed(now, src, dst)
 	}
 	src.active = to
@@ -155,7 +149,8 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 }
 
 // closeIfNamed closes the stream of a server that a source uses again, if requests on it name subscriptions of the source
-// from before, or if nobody watches anything on it, so that it only lingers: there the server would not send them again.
+// from before, or if nobody watches anything on it, so that it only lingers: there the server would not send them again. Who
+// calls it counts the watches of the source next, which opens a new stream.
 func (m *Machine) closeIfNamed(now time.Time, src *source, s *stream) {
 	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, func(l *link) bool { return l.namesAnyOf(src) })) {
 		m.closeStream(now, s)

@@ -48,7 +48,7 @@ type onStream struct {
 	paced         time.Time       // a request that only changes names may not leave before
 	toSweep       []*subscription // that the server has to speak of; see [link.decidedFor]
 	sweepTimer    timer           // when it rings, the first due of unconfirmed go
-	sweepCount    int             // how many were in unconfirmed when sweepTimer was set: each had a full period
+	sweepCount    int             // how many were in toSweep when sweepTimer was set: each had a full period
 }
 
 // message is a request that the writer has, until it has left.

@@ -22,7 +22,7 @@ const hush = 2 * time.Second
 type hushes struct {
 	noQuirk
 	of   byType[unheard]
-	left nameHashes // names that were not subscribed to, of which the server has sent a value: before they were unsubscribed, later, or unasked
+	left nameHashes // names that are not subscribed to, and of which the server has sent a value, at any time
 
 	// until is when the does-not-exist timer of each name that waits is over, on the stream's clock. It is noted when the stream
 	// is begun anew for other names: with full timers on each stream, a program that always adds names would never be told of

@@ -10,7 +10,7 @@ import (
 func (m *Machine) ringDue(now time.Time, s *stream) {
 	// STREAM-6: the linger time is over.
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
-		m.closeStream(now, s)
+		m.giveUp(now, s)
 	}
 	m.ringAlarms(now, s)
 	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
@@ -172,17 +172,21 @@ func (m *Machine) retry(s *stream) {
 // so where the server would not send on the old stream what is needed: another server is active now (activate); requests
 // named the subscriptions before (closeIfNamed, answeredUnwanted); the server ignores names that are added ([hushes]), or a
 // wildcard that begins or ends (outdated); or it says nothing of a type (passesOver). A stream that nobody wants stays
-// closed. If the server had not responded on it, a wait follows, so that a program that watches and stops in a loop does not
-// dial more often.
+// closed.
 func (m *Machine) closeStream(now time.Time, s *stream) {
-	responded := s.responded
 	m.fx.Close = append(m.fx.Close, s.ref)
 	if m.endIncarnation(now, s, nil) {
 		m.open(s)
-		return
+	} else {
+		s.goIdle()
 	}
-	s.goIdle()
-	if !responded {
+}
+
+// giveUp closes a stream on which nobody has watched anything for the linger time. If the server had not responded on
+// it, a wait follows, so that a program that watches and stops in a loop does not dial more often.
+func (m *Machine) giveUp(now time.Time, s *stream) {
+	responded := s.responded
+	if m.closeStream(now, s); !responded {
 		s.state = waiting
 		m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
 	}
