@@ -111,7 +111,7 @@ func resolve(cmd *cobra.Command, f *resolveFlags, text string) error {
 	for _, name := range f.holds {
 		r.hold(name)
 	}
-	switch end := f.wait(cmd, r.output.done, r.command); {
+	switch end := f.wait(cmd, r.output.done, r); {
 	case end == endAsked:
 		return nil
 	case end == endTimeUp && f.once:
@@ -129,6 +129,8 @@ func (f *resolveFlags) printer(out io.Writer) report.Printer {
 	}
 	return report.NewText(out, report.TextOptions{Color: wantsColor(out), Zone: time.Local})
 }
+
+func (r *resolver) inputEnded() {} // it goes on with its root
 
 // command obeys one line of standard input and says whether it was the last.
 func (r *resolver) command(line string) (quit bool) {

@@ -85,13 +85,10 @@ func (r *resolver) watchAll(ctx context.Context) error {
 			switch {
 			case ev.Name != everyone.Name && ev.Asked != everyone.Name:
 			case ev.Kind == client.EventDoesNotExist:
-				why := ev.Reason.String()
-				if ev.Reason == client.ReasonTimeout {
-					why = fmt.Sprintf("the server did not answer in time; %v", ev.Instead)
-				}
+				absent := report.Absent{Reason: ev.Reason.String(), Instead: instead(ev)}
 				r.onTrouble(&client.ResourceError{
 					Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: r.boot.Node.GetId(),
-					Err: fmt.Errorf("%w (%s)", client.ErrDoesNotExist, why),
+					Err: fmt.Errorf("%w (%s)", client.ErrDoesNotExist, absent.Why()),
 				})
 			case ev.Kind == client.EventFailed:
 				r.onTrouble(ev.Err)

@@ -12,8 +12,6 @@ import (
 type runFlags struct {
 	once, stdin bool
 	stopAfter   time.Duration
-
-	inputEnded func() // called once when standard input has ended; nil for nothing to do
 }
 
 func (f *runFlags) register(set *pflag.FlagSet, once string) {
@@ -31,9 +29,15 @@ const (
 	endTimeUp               // of --for
 )
 
+// commander obeys standard input.
+type commander interface {
+	command(line string) (quit bool)
+	inputEnded() // no line follows
+}
+
 // wait obeys the lines of standard input until a command ends: by what they say, by done, by the
-// time, or by an interrupt. command says whether a line was the last.
-func (f *runFlags) wait(cmd *cobra.Command, done <-chan struct{}, command func(line string) (quit bool)) ending {
+// time, or by an interrupt. Without --stdin c may be nil.
+func (f *runFlags) wait(cmd *cobra.Command, done <-chan struct{}, c commander) ending {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	var lines <-chan string
@@ -54,12 +58,11 @@ func (f *runFlags) wait(cmd *cobra.Command, done <-chan struct{}, command func(l
 			return endTimeUp
 		case line, ok := <-lines:
 			switch {
-			case ok && command(line):
-				return endAsked
 			case !ok:
-				if lines = nil; f.inputEnded != nil {
-					f.inputEnded()
-				}
+				lines = nil
+				c.inputEnded()
+			case c.command(line):
+				return endAsked
 			}
 		}
 	}

@@ -126,8 +126,7 @@ func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
 	}
 	defer s.close()
 	s.begin(subs)
-	f.inputEnded = s.inputEnded
-	end := f.wait(cmd, s.output.done, s.command)
+	end := f.wait(cmd, s.output.done, s)
 	if n := s.waiting(); end == endTimeUp && s.once && n > 0 {
 		fmt.Fprintf(t.notes, "xdsctl: the time is up and %d of the subscriptions had no answer\n", n)
 	}

@@ -24,7 +24,7 @@ func (s *State) Note(r Record) {
 			is.Status = StatusRequested
 		}
 	case Absent:
-		is.Status, is.Server, is.Absence = StatusDoesNotExist, r.From, why(r)
+		is.Status, is.Server, is.Absence = StatusDoesNotExist, r.From, r.Why()
 		is.TimedOut, is.Instead = r.Reason == reasonTimeout, r.Instead
 	case Fault:
 		if r.Event == EventError {

@@ -149,13 +149,13 @@ func fault(e *Error, none string) string {
 }
 
 // absence says in words that there is no resource.
-func absence(r Absent) string { return r.Reason + ": " + why(r) }
+func absence(r Absent) string { return r.Reason + ": " + r.Why() }
 
 // reasonTimeout is the reason of an [Absent] that the server did not say.
 const reasonTimeout = "timeout"
 
-// why says in words why there is no resource.
-func why(r Absent) string {
+// Why says in words why there is no resource.
+func (r Absent) Why() string {
 	words := map[string]string{
 		reasonTimeout: "the server did not answer in time",
 		"removed":     "the server removed it",
