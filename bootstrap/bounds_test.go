@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
+	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
 // What a bootstrap's aliases stand for is bounded, also where they are strings, which count as
@@ -32,6 +35,29 @@ func TestAliasesAreBounded(t *testing.T) {
 	few := "a: &a x:1\nxds_servers: [{server_uri: *a, channel_creds: [{type: insecure}]}]\n"
 	if boot := parse(t, few); boot.Servers[0].URI != "x:1" {
 		t.Errorf("an alias is read as %q", boot.Servers[0].URI)
+	}
+}
+
+// A bootstrap in YAML has a bound for its parts, each of which takes some hundred bytes while it is read.
+//
+// spec: H-10
+func TestPartsAreBounded(t *testing.T) {
+	race.SkipCost(t)
+	for piece, parts := range map[string]int{"- #a\n": 3, "-\n": 1, "- a\n": 2, "- a: b\n": 3} {
+		const most = 192 << 20
+		var err error
+		allowed := min(yamljson.MaxParts/parts-10, (2<<20)/len(piece)-10)
+		text := []byte("a:\n" + strings.Repeat(piece, allowed))
+		if peak := heapsize.While(func() { _, err = bootstrap.Parse("boot", text) }); peak > most || err == nil || strings.Contains(err.Error(), "parts") {
+			t.Errorf("%d times %q: the heap grew to %d MiB, error %v", allowed, piece, peak>>20, err)
+		}
+		if allowed = yamljson.MaxParts / parts; len(piece)*(allowed+10) > 2<<20 {
+			continue
+		}
+		_, err = bootstrap.Parse("boot", []byte("a:\n"+strings.Repeat(piece, allowed+1)))
+		if err == nil || !strings.Contains(err.Error(), "parts of YAML, and the limit is 450000") {
+			t.Errorf("%d times %q: %v", allowed+1, piece, err)
+		}
 	}
 }
 

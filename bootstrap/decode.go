@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -35,7 +34,10 @@ func decode(source string, data []byte) (map[string]any, error) {
 			return nil, syntaxError(source, data, at, errors.New("a key is there twice"))
 		}
 	} else {
-		converted, err := yamlToJSON(data)
+		if n := yamljson.Parts(data); n > yamljson.MaxParts { // H-10
+			return nil, &FieldError{Source: source, Reason: fmt.Sprintf("it may have %d parts of YAML, and the limit is %d", n, yamljson.MaxParts)}
+		}
+		converted, err := yamljson.JSON(data, maxExpanded)
 		if errors.Is(err, yamljson.ErrTooMuch) {
 			return nil, &FieldError{Source: source, Reason: fmt.Sprintf("its aliases stand for more than the limit of %d bytes", maxExpanded)}
 		}
@@ -138,20 +140,6 @@ func syntaxError(source string, data []byte, at int, err error) error {
 
 // maxExpanded bounds what a bootstrap in YAML may stand for, written as JSON, in bytes.
 const maxExpanded = 4 * regular.MaxBootstrap
-
-// yamlToJSON makes JSON of a YAML text.
-func yamlToJSON(data []byte) ([]byte, error) {
-	root, err := yamljson.Read(data)
-	if errors.Is(err, io.EOF) {
-		return []byte("null"), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	w := yamljson.Writer{Limit: maxExpanded}
-	err = w.Value(root)
-	return w.B, err
-}
 
 // yamlError takes the first line number, and the kind of fault, out of an error text.
 func yamlError(source string, data []byte, err error) error {

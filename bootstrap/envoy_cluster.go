@@ -81,8 +81,8 @@ func (x field) discoveryType() {
 	}
 }
 
-// firstTarget is the gRPC target of the first endpoint of a ClusterLoadAssignment that has the best priority, and
-// its host if it has one.
+// firstTarget is the gRPC target of the first endpoint of the best priority (the lowest number) of a
+// ClusterLoadAssignment, and its host if it has one.
 func (x field) firstTarget() (uri, host string) {
 	if !x.object() {
 		if !x.present() {
@@ -106,7 +106,7 @@ func (x field) firstTarget() (uri, host string) {
 		return "", ""
 	}
 	if len(found) > 1 {
-		x.notice("%d endpoints are given; only the first is used", len(found))
+		x.notice("%d endpoints are given; only the first of the best priority is used", len(found))
 	}
 	first := found[0]
 	if !first.entry() {

@@ -45,7 +45,7 @@ func TestEnvoyConfigSources(t *testing.T) {
 		},
 		NodeContextParams: []string{"id", "locality.zone", "metadata"},
 		Notices: []string{
-			file + ": static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first is used",
+			file + ": static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first of the best priority is used",
 		},
 	}
 	if diff := cmp.Diff(want, got, sameConfig); diff != "" {

@@ -204,12 +204,12 @@ func TestEnvoyServers(t *testing.T) {
 		"two endpoints": {
 			toCluster, `{name: c, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: h, port_value: 2}}}}, {}]}]}}`,
 			`dns:///h:2 insecure authority=c`,
-			[]string{"envoy: static_resources.clusters[0].load_assignment: 2 endpoints are given; only the first is used"},
+			[]string{"envoy: static_resources.clusters[0].load_assignment: 2 endpoints are given; only the first of the best priority is used"},
 		},
 		"two priorities": {
 			toCluster, `{name: c, load_assignment: {endpoints: [{priority: 1, lb_endpoints: [{}]}, {lb_endpoints: [{endpoint: {address: {socket_address: {address: h, port_value: 2}}}}]}]}}`,
 			`dns:///h:2 insecure authority=c`,
-			[]string{"envoy: static_resources.clusters[0].load_assignment: 2 endpoints are given; only the first is used"},
+			[]string{"envoy: static_resources.clusters[0].load_assignment: 2 endpoints are given; only the first of the best priority is used"},
 		},
 		"cluster extension": {
 			toCluster, `{name: c, cluster_type: {name: envoy.cluster.dns, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster}}, ` + assigned + `}`,

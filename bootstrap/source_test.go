@@ -89,7 +89,7 @@ func TestConfigSource(t *testing.T) {
 				InitialFetchTimeout: time.Second,
 				Notices: []string{
 					"ConfigSource: api_config_source.config_validators: is not used; a program may have guards of its own",
-					"testdata/envoy_config_sources.yaml: static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first is used",
+					"testdata/envoy_config_sources.yaml: static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first of the best priority is used",
 				},
 			},
 		},

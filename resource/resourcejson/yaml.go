@@ -3,7 +3,6 @@ package resourcejson
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/yamljson"
@@ -13,16 +12,10 @@ import (
 // error if the JSON is longer than limit bytes, which the aliases of a short text may stand for, and if a key
 // is there twice. An error quotes nothing of the text.
 func FromYAML(text []byte, limit int) ([]byte, error) {
-	root, err := yamljson.Read(text)
-	w := yamljson.Writer{Limit: limit}
-	if err == nil {
-		err = w.Value(root)
-	}
+	b, err := yamljson.JSON(text, limit)
 	switch {
 	case err == nil:
-		return w.B, nil
-	case errors.Is(err, io.EOF):
-		return []byte("null"), nil
+		return b, nil
 	case errors.Is(err, yamljson.ErrTooMuch):
 		return nil, fmt.Errorf("yaml: it stands for more than %d bytes", limit)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/internal/race"
+	"github.com/xdswatch/xdswatch/internal/yamljson"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -35,9 +36,9 @@ func TestCostOfFiles(t *testing.T) {
 		{"YAML flow", ".yaml", `resources: [`, "{},", `{}]`, "parts", size / 3},
 		{"YAML blocks", ".yaml", "resources:\n", "- {}\n", "", "parts", size / 5},
 		{"YAML nested blocks", ".yaml", "resources:\n", "- - - {}\n", "", "parts", size / 9},
-		{"YAML flow as allowed", ".yaml", `resources: [`, "{},", `{}]`, "", maxYAML/2 - 10},
-		{"YAML blocks as allowed", ".yaml", "resources:\n", "- " + cluster + "\n", "", "", maxYAML / 4},
-		{"YAML comments as allowed", ".yaml", "resources:\n", "- {} #" + strings.Repeat("a", 500) + "\n", "", "", maxYAML/4 - 10},
+		{"YAML flow as allowed", ".yaml", `resources: [`, "{},", `{}]`, "", yamljson.MaxParts/2 - 10},
+		{"YAML blocks as allowed", ".yaml", "resources:\n", "- " + cluster + "\n", "", "", yamljson.MaxParts / 4},
+		{"YAML comments as allowed", ".yaml", "resources:\n", "- {} #" + strings.Repeat("a", 500) + "\n", "", "", yamljson.MaxParts/4 - 10},
 		{"YAML comment as allowed", ".yaml", "resources: []\n#", "a", "\n", "", size},
 		{"text", ".pb_text", "", "resources{}", "", "parts", size / 11},
 		{"text as allowed", ".pb_text", "", "resources{}", "", "", 250_000},
