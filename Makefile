@@ -54,16 +54,18 @@ generate: ## make the generated files anew
 # Go's ten minutes are too short for package client on a busy machine.
 .PHONY: race
 race: ## all tests, with the race detector
-	$(TEST) -race -timeout 30m ./...
+	$(TEST) -race $(BESIDE) -timeout 30m ./...
 
 .PHONY: costs
 costs: ## what hostile input costs in time and memory, which the race detector would multiply
 	$(TEST) -run '^TestCost' $$(git grep -l --untracked '^func TestCost' -- '*_test.go' | sed 's|^|./|; s|/[^/]*$$||' | sort -u)
 
+# Vet with the race detector where the tests have it, so that it compiles what they need.
 .PHONY: modules $(MODULES:%=modules/%)
 modules: $(MODULES:%=modules/%) ## vet and test the modules of their own
+$(MODULES:%=modules/%): RACE = $(if $(filter test/%,$*),,-race)
 $(MODULES:%=modules/%): modules/%:
-	cd $* && $(GO) vet ./... && $(TEST) $(if $(filter test/%,$*),,-race) ./...
+	cd $* && $(GO) vet $(RACE) ./... && $(TEST) $(RACE) ./...
 
 .PHONY: real
 real: ## against Envoy Gateway, istiod, Consul and go-control-plane 0.13: minutes to build, and port 18000 has to be free
