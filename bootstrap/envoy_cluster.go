@@ -20,14 +20,19 @@ type clusterIndex struct {
 	read   map[string]ManagementServer // URI, ChannelCreds and Carrier only
 }
 
-// clusterIndex is that of a list of clusters. The first of a name counts.
+// clusterIndex is that of a list of clusters. Two of one name are a fault, as in Envoy: they may differ in how they
+// are secured.
 func (x field) clusterIndex() clusterIndex {
 	index := clusterIndex{fields: map[string]field{}, read: map[string]ManagementServer{}}
 	faults := len(x.doc.faults)
 	for _, item := range x.items() {
-		name, _ := item.at("name").val.(string)
-		if _, ok := index.fields[name]; !ok {
+		at := item.at("name")
+		name, _ := at.val.(string)
+		switch before, ok := index.fields[name]; {
+		case !ok:
 			index.fields[name] = item
+		case name != "":
+			at.fault("is the name of %s too", before.path)
 		}
 	}
 	index.broken = x.void || len(x.doc.faults) > faults

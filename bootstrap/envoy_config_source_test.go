@@ -123,7 +123,7 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		},
 		"a bad cluster twice": {
 			node + `default_config_source: {api_config_source: {api_type: AGGREGATED_GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}, {envoy_grpc: {cluster_name: c}}]}}` +
-				"\nstatic_resources: {clusters: [{name: c, type: EDS, " + assigned + "}, {name: c}]}",
+				"\nstatic_resources: {clusters: [{name: c, type: EDS, " + assigned + "}]}",
 			`envoy: static_resources.clusters[0].type = "EDS": the cluster of a management server must be STATIC, STRICT_DNS or LOGICAL_DNS`,
 		},
 		"node parameters": {

@@ -72,6 +72,10 @@ func TestEnvoyFaults(t *testing.T) {
 				`"ads_config":{"api_type":"GRPC","grpc_services":[{"google_grpc":{"target_uri":"x"}}]}}}`,
 			"envoy: node.client_features = true: syntax error: unexpected token true",
 		},
+		"clusters of one name": {
+			envoyDoc(toCluster, `{name: c, `+assigned+`}, {name: d}, {name: c, `+assigned+`}`),
+			`envoy: static_resources.clusters[2].name = "c": is the name of static_resources.clusters[0] too`,
+		},
 		"service": {envoyDoc(`{}`, ""), service + ": want envoy_grpc or google_grpc"},
 		"both services": {
 			envoyDoc(`{envoy_grpc: {cluster_name: c}, google_grpc: {target_uri: x}}`, ""),
