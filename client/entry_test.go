@@ -135,6 +135,36 @@ func TestBadEntryIsRefused(t *testing.T) {
 	})
 }
 
+// An entry of which the newest value is refused keeps the value before, also for who watches or asks for it only then. Events
+// have the version of the value that they are about.
+// spec: WATCH-3 ERR-3 COLL-4
+func TestLateWatchOfBadEntry(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		url := dir("a", "list")
+		w.a.put(url, listing(inline("in", "7", cluster("in", "")), inline("old", "1", cluster("old", ""))), "1")
+		_, early := w.watch(url + "#entry=in")
+		w.since(early, "updated a//list#entry=in 7")
+		w.a.put(url, listing(inline("in", "8", cluster("", "")), inline("new", "1", cluster("new", ""))), "2")
+		const ambient = `ambient error a//list#entry=in rejected: the inline entry "in": not a valid envoy.config.cluster.v3.Cluster: ` +
+			`invalid Cluster.Name: value length must be at least 1 runes`
+		w.since(early, ambient)
+		_, late := w.watch(url + "#entry=in")
+		w.since(late, "updated a//list#entry=in 7", ambient)
+		_, added := w.watch(url + "#entry=new")
+		w.since(added, "updated a//list#entry=new 1")
+		_, gone := w.watch(url + "#entry=old")
+		w.since(gone, "does not exist a//list#entry=old not-found")
+		_, all := w.all(url)
+		w.since(all, "updated a//list#entry=in 7", ambient, "updated a//list#entry=new 1", "synced a//list")
+		if ev, err := w.c.Get(t.Context(), cds.Type, url+"#entry=in"); err != nil || ev.Version != "7" {
+			t.Errorf("Get returns %v, %v", ev, err)
+		}
+		w.a.put(url, listing(inline("in", "9", cluster("in", "9"))), "3")
+		w.since(early, "updated a//list#entry=in 9")
+		w.since(late, "updated a//list#entry=in 9")
+	})
+}
+
 // BenchmarkLateEntries watches the entries of a directory one after the other. What each
 // costs must not grow with their number.
 func BenchmarkLateEntries(b *testing.B) {

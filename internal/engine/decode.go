@@ -253,7 +253,7 @@ func (e *Engine) Held(w *machine.Watch) *machine.Notice {
 	n := &machine.Notice{News: machine.News{
 		Kind: machine.NoticeUpdated, Server: r.Server, Name: w.Name, Version: r.Version,
 		Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
-	}, Held: true, Locator: r.Locator}
+	}, Held: true, Locator: r.Locator, Whole: r.Whole}
 	e.decodeHeld(n, w)
 	return n
 }
@@ -267,9 +267,12 @@ func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 	n.Held, n.Kind, n.Fault = false, machine.NoticeFailed, exited // so it is if the decoder does not return
 	var value any
 	var err error
-	if kind := kindOf(w.Type); n.Locator {
+	switch kind := kindOf(w.Type); {
+	case n.Locator:
 		value, err = listing.NewRedirect(kind, n.Raw)
-	} else {
+	case n.Whole != nil:
+		value, err = e.decodeFlawed(kind, n)
+	default:
 		value, err = e.Decode(kind, n.Server, n.Raw)
 	}
 	if err != nil {
@@ -277,6 +280,19 @@ func (e *Engine) decodeHeld(n *machine.Notice, w *machine.Watch) {
 		return
 	}
 	n.Kind, n.Fault, n.Value = machine.NoticeUpdated, nil, value
+}
+
+// decodeFlawed decodes a list collection with flaws, and the last one without.
+func (e *Engine) decodeFlawed(kind resource.AnyType, n *machine.Notice) (any, error) {
+	value, err := e.Decode(kind, n.Server, n.Raw)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := e.Decode(kind, n.Server, n.Whole.Raw)
+	if err != nil {
+		return value, nil // its decoder has changed its mind
+	}
+	return value.(listing.Directory).After(whole.(listing.Directory), n.Whole.Version), nil
 }
 
 func decodeOne(k resource.AnyType, src resource.Source, raw []byte) (any, error) {

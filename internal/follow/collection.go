@@ -193,9 +193,9 @@ func (m *member) take(d listing.Directory, i int, t *Told) bool {
 	}
 	switch {
 	case m.twice:
-		m.spoil(listing.ErrTwice, news)
+		m.spoil(d, i, listing.ErrTwice, news)
 	case e.Err != nil:
-		m.spoil(e.Err, news)
+		m.spoil(d, i, e.Err, news)
 	case e.Locator != nil:
 		m.locate(e.Locator, news)
 	// COLL-4: an inline member is all here.
@@ -204,7 +204,7 @@ func (m *member) take(d listing.Directory, i int, t *Told) bool {
 			m.put(&node{})
 		}
 		m.root.at = m.all.place
-		m.root.entry(d, i, nil, news)
+		m.root.entry(d, d.NameOf(i), i, nil, news)
 	}
 	return m.settle()
 }
@@ -218,9 +218,9 @@ func (m *member) put(n *node) {
 	}
 }
 
-// spoil has the member be an entry that cannot be used.
-func (m *member) spoil(err error, n *News) {
-	m.root.spoil(err, n)
+// spoil has the member be the entry at index i, which cannot be used.
+func (m *member) spoil(d listing.Directory, i int, err error, n *News) {
+	m.root.spoil(d, d.NameOf(i), err, n)
 	if m.root.watch != nil && !m.root.sound() {
 		m.put(&node{now: m.root.now})
 	}

@@ -76,7 +76,7 @@ func newsOf(n *machine.Notice) *News {
 // failed makes news of a fault.
 func (n News) failed(kind machine.FaultKind, err error) *News {
 	return &News{
-		Kind: machine.NoticeFailed, Stale: n.Stale, Server: n.Server, Name: n.Name, Version: n.Version,
+		Kind: machine.NoticeFailed, Stale: n.Stale, Server: n.Server, Name: n.Name,
 		Fault: &machine.Fault{Kind: kind, Err: err, Version: n.Version},
 	}
 }

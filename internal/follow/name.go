@@ -151,9 +151,11 @@ func (n *Name) tell() (wantsFlush bool) {
 		return wantsFlush
 	}
 	if n.trouble = trouble; trouble == nil { // it is over
-		trouble = &News{Server: n.said.Server, Version: n.said.Version, Stale: n.said.Stale}
+		trouble = &News{Server: n.said.Server, Stale: n.said.Stale}
 	}
-	return n.to.Hear(n.told(trouble, machine.NoticeAmbient, nil)) || wantsFlush
+	t := n.told(trouble, machine.NoticeAmbient, nil)
+	t.Version = n.said.Version // the value's, and not that of what is wrong
+	return n.to.Hear(t) || wantsFlush
 }
 
 // told makes what is told of what some node heard.

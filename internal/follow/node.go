@@ -84,7 +84,7 @@ func (h *node) updated(n *News) {
 	// ENTRY-1: an entry of the collection is meant.
 	case directory && entry:
 		i, err := d.Named(name)
-		h.entry(d, i, err, n)
+		h.entry(d, name, i, err, n)
 		h.layout = d.Layout
 		return
 	case entry: // the directory is elsewhere, and what was wrong with an entry here is over
@@ -123,9 +123,9 @@ func (h *node) good(n *News) {
 // sound says whether the newest that came was a value or a redirect.
 func (h *node) sound() bool { return h.now.is(machine.NoticeUpdated) }
 
-// entry takes an inline entry of a directory, given news of that; i is less than 0 if there is
+// entry takes the inline entry of a name of a directory, given news of that; i is less than 0 if there is
 // none. An entry whose bytes are as before is no news.
-func (h *node) entry(d listing.Directory, i int, err error, n *News) {
+func (h *node) entry(d listing.Directory, name string, i int, err error, n *News) {
 	n.Value, n.Raw, n.Attributes = nil, nil, nil // those of the directory
 	flaw := h.flaw
 	if h.flaw = nil; err == nil && i < 0 {
@@ -147,12 +147,18 @@ func (h *node) entry(d listing.Directory, i int, err error, n *News) {
 		return
 	}
 	h.flaw = flaw
-	h.spoil(err, n)
+	h.spoil(d, name, err, n)
 }
 
-// spoil notes that an entry cannot be used. It takes no good one away, unless the server asks for
+// spoil notes that the entry of a name in a directory cannot be used. It takes no good one away, unless the server asks for
 // that (gRFC A88), and is told once.
-func (h *node) spoil(err error, n *News) {
+func (h *node) spoil(d listing.Directory, name string, err error, n *News) {
+	// WATCH-3: who was there before keeps it too.
+	if value, raw, version := d.Before(name); h.now == nil && raw != nil {
+		was := *n
+		was.Value, was.Raw, was.Version = value, raw, version
+		h.good(&was)
+	}
 	bad := n.failed(machine.FaultRejected, err)
 	switch {
 	// ERR-3: the value stays without fail_on_data_errors.

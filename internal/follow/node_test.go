@@ -105,7 +105,7 @@ func TestToldInFull(t *testing.T) {
 	}
 }
 
-// What is told of an entry has the server and the version of the list, and nothing that was sent beside the list.
+// What is told of an entry has the server of the list, with a value its version, and nothing that was sent beside the list.
 //
 // spec: COLL-4
 func TestEntryToldInFull(t *testing.T) {
@@ -119,8 +119,9 @@ func TestEntryToldInFull(t *testing.T) {
 	d.say("a//l", gone)
 	d.since(`failed a//l#entry=i rejected: the inline entry "i": it is bad`, "updated a//l#entry=j 1", "synced a//l",
 		"does-not-exist a//l#entry=i removed", "does-not-exist a//l#entry=j removed", "does-not-exist a//l removed")
+	versions := []string{"", "l", "l", "", "", ""}
 	for i, told := range d.told {
-		if told.Server != 3 || i < 3 && (!told.Stale || told.Version != "l" || told.Kind == machine.NoticeUpdated && told.Attributes != nil) {
+		if told.Server != 3 || told.Version != versions[i] || i < 3 && !told.Stale || told.Kind == machine.NoticeUpdated && told.Attributes != nil {
 			t.Errorf("told is %+v", told.Notice)
 		}
 	}
@@ -341,4 +342,25 @@ func TestBadEntryOfListThatMoves(t *testing.T) {
 	d.say("a//l", d.list("e=bad"))
 	d.say("a//l", d.redirect(at("c//m")))
 	d.since(`ambient a//l#entry=e rejected: the inline entry "e": it is bad via c//m#entry=e`, "ambient a//l#entry=e via c//m#entry=e")
+}
+
+// What is wrong beside a value is told with the version of the value, and with the version that was refused apart.
+//
+// spec: ERR-2 COLL-4
+func TestTroubleHasVersionOfValue(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a//l") + "#entry=i")
+	good, bad := d.list("i=1"), d.list("i=bad")
+	good.Version, bad.Version = "v1", "v2"
+	d.say("a//l", good)
+	d.say("a//l", bad)
+	d.say("a//l", ambient("a is down"))
+	d.say("a//l", well())
+	for i, told := range d.told {
+		if told.Version != "v1" || i == 1 && told.Fault.Version != "v2" {
+			t.Errorf("event %d: %+v, %+v", i, told.Notice, told.Fault)
+		}
+	}
+	d.since("updated a//l#entry=i 1", `ambient a//l#entry=i rejected: the inline entry "i": it is bad`,
+		"ambient a//l#entry=i connection: a is down", `ambient a//l#entry=i rejected: the inline entry "i": it is bad`)
 }

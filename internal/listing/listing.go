@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -83,7 +84,35 @@ type Directory struct {
 	*Layout
 	of     resource.AnyType
 	values []any // of entries; nil of those that were not decoded for it
+
+	before  *Directory // the last one without flaws, for who did not hear of it; nil for none
+	version string     // of that
 }
+
+// After is the directory for who did not hear of the last one without flaws.
+func (d Directory) After(before Directory, version string) Directory {
+	d.before, d.version = &before, version
+	return d
+}
+
+// Before is what the last directory without flaws has under the name of an inline entry. Raw is nil if it has none.
+func (d Directory) Before(name string) (value any, raw []byte, version string) {
+	if d.before == nil {
+		return nil, nil, ""
+	}
+	i, err := d.before.Named(name)
+	if err != nil || i < 0 {
+		return nil, nil, ""
+	}
+	if value, err = d.before.Value(i); err != nil {
+		return nil, nil, ""
+	}
+	e := &d.before.Entries[i]
+	return value, e.Raw, cmp.Or(e.Version, d.version)
+}
+
+// NameOf is the name of an inline entry; "" if it has none.
+func (d Directory) NameOf(i int) string { return d.Entries[i].name }
 
 // decode decodes what is inline and good, but for what was so in the layout before.
 func (d *Directory) decode(before *Layout) {

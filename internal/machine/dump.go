@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type Resource struct {
 	Locator    bool   // Raw is an xds.core.v3.ResourceLocator: the resource is there
 	// RefusedLocator is as Locator, of Refused.
 	RefusedLocator bool
+	Whole          *Whole // the last value without flaws, if the held one has some; nil if there is none
 }
 
 // Key names a resource or a collection that a [Listing] found.
@@ -125,22 +127,30 @@ func (sub *subscription) dump() Resource {
 	r := Resource{
 		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Authority: sub.authority(),
 		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault(), Watched: sub.wanted(),
-		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(),
+		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(), Whole: sub.rare().whole,
 	}
 	if sub.held() {
 		r.Updated = time.Unix(0, sub.updated)
 	}
-	switch sub.status {
-	case StatusDoesNotExist:
+	switch {
+	case sub.status == StatusDoesNotExist:
 		r.Reason = sub.reason
-	case StatusNacked:
+	case sub.status == StatusNacked:
 		it := sub.link().refusals.of(sub.fault())
 		r.Refused, r.RefusedLocator = it.raw, it.locator
+	case sub.partlyRefused():
+		r.Status, r.Refused = StatusNacked, sub.raw
+		r.Fault = &Fault{Kind: FaultRejected, Err: errors.Join(sub.flaws()...), At: r.Updated, Version: sub.version}
 	}
 	if r.Fault == nil {
 		r.Fault = sub.of.source.withHigher(sub.link().trouble())
 	}
 	return r
+}
+
+// partlyRefused says that the held value has flaws, so that dumps and gauges call the resource NACKED, as its server heard.
+func (sub *subscription) partlyRefused() bool {
+	return sub.status == StatusAcked && len(sub.flaws()) > 0
 }
 
 // Held returns the accepted value of a resource without watching it; ok says whether the

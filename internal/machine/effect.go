@@ -158,6 +158,8 @@ type Notice struct {
 	// Held is of NoticeUpdated to a watch that came late: the machine keeps bytes only, so Value is to be decoded from Raw.
 	Held    bool
 	Locator bool // of the same: Raw is an xds.core.v3.ResourceLocator
+	// Whole is of the same, if the value has flaws: the last one without; nil if there is none.
+	Whole *Whole
 
 	TypeURL   string
 	Authority string

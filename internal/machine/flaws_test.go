@@ -2,8 +2,12 @@ package machine
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -14,13 +18,16 @@ var errFlaw = errors.New("a part is bad")
 // a flaw.
 type flawRig struct {
 	*rig
-	nonce byte
+	nonce  byte
+	stored string // what the store has
 }
 
-func newFlawRig(t *testing.T) *flawRig {
+func newFlawRig(t *testing.T, first ...Server) *flawRig {
+	stored := *scaleType
+	stored.Stored = true
 	r := &flawRig{rig: &rig{t: t, m: newMachine(
-		Config{}, []Server{{Delta: true}, {Delta: true}}, Source{Servers: []int{0, 1}, ReachabilityOnly: true},
-	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: scaleType}}
+		Config{ResourceTimeout: silence}, append(first, Server{Delta: true}, Server{Delta: true}), Source{Servers: []int{0, 1}, ReachabilityOnly: true, Stored: true},
+	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: &stored}}
 	r.step(Start{r.watch("a")})
 	r.up()
 	return r
@@ -35,7 +42,7 @@ func (r *flawRig) says(payload string) (told []NoticeKind, decoded, nack bool) {
 		resp.Removed = [][]byte{[]byte("a")}
 	} else {
 		resp.Resources = []wire.Resource{{
-			Name: []byte("a"), Version: []byte("1"), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true,
+			Name: []byte("a"), Version: []byte(payload), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true,
 		}}
 	}
 	fx := r.step(Received{r.ref, resp})
@@ -46,6 +53,9 @@ func (r *flawRig) says(payload string) (told []NoticeKind, decoded, nack bool) {
 			res.Flaws = []error{errFlaw}
 		}
 		fx = r.step(Decoded{t, []Result{res}})
+	}
+	for _, k := range fx.Keep {
+		r.stored = string(k.Changes[len(k.Changes)-1].Raw)
 	}
 	for _, n := range fx.Notify {
 		nack = nack || n.Kind == NoticeNack && n.Message == "resource index 0: a: "+errFlaw.Error()
@@ -94,4 +104,139 @@ func TestFlawsMove(t *testing.T) {
 	r.up()
 	r.want("flawed", 0, false, true)
 	r.want("whole", NoticeUpdated, true, false)
+}
+
+// Beside a value with flaws the last one without is kept. It is what counts as accepted, for the versions that a new stream
+// lists and for the store; a late watch is told of both.
+//
+// spec: WATCH-3 DELTA-9 LKG-1 CSDS-2
+func TestLastWhole(t *testing.T) {
+	r := newFlawRig(t)
+	late := func(want ...string) {
+		t.Helper()
+		w := r.watch("a")
+		var got []string
+		for _, n := range r.step(Start{w}).Notify {
+			if slices.Contains(n.To, w) && n.Whole != nil {
+				got = append(got, string(n.Whole.Raw)+" "+n.Whole.Version)
+			}
+			if slices.Contains(n.To, w) {
+				got = append(got, string(n.Raw)+" "+n.Version)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a late watch is told %q, want %q", got, want)
+		}
+		r.step(Stop{w})
+	}
+	dumped := func(status Status, version string) {
+		t.Helper()
+		d, _ := r.m.Held(0, r.typ.URL, "a")
+		counts := Counts{}
+		r.m.Count(&Listing{}, counts, 100, func(a string) string { return a })
+		if d.Status != status || d.Version != version || (status == StatusNacked) != (d.Fault != nil && d.Fault.Version == version && string(d.Refused) == version) {
+			t.Errorf("dumped as %+v", d)
+		}
+		for key := range counts {
+			if key.Status != status || !key.Held {
+				t.Errorf("counted as %+v", key)
+			}
+		}
+	}
+	stored := func(want string) {
+		t.Helper()
+		if r.stored != want {
+			t.Errorf("the store has %q, want %q", r.stored, want)
+		}
+	}
+	size := func(want int64) {
+		t.Helper()
+		if got := r.m.streams[r.ref.Stream].heldBytes(); got != want {
+			t.Errorf("%d bytes are counted, want %d", got, want)
+		}
+	}
+	lists := func(want string) {
+		t.Helper()
+		r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})
+		r.ref.Gen++
+		var first []byte
+		for _, s := range r.step(Up{Ref: r.ref}).Send {
+			first = slices.Concat(s.Message...)
+		}
+		r.step(Written{r.ref})
+		var q discoveryv3.DeltaDiscoveryRequest
+		if err := proto.Unmarshal(first, &q); err != nil {
+			t.Fatal(err)
+		}
+		if got := q.GetInitialResourceVersions()["a"]; got != want {
+			t.Errorf("the version %q is listed, want %q", got, want)
+		}
+	}
+
+	r.want("bad 1", NoticeUpdated, true, true) // nothing was accepted yet
+	dumped(StatusNacked, "bad 1")
+	late("bad 1 bad 1")
+	stored("")
+	lists("")
+	r.want("whole", NoticeUpdated, true, false)
+	r.want("bad 2", NoticeUpdated, true, true)
+	r.want("bad 33", NoticeUpdated, true, true)
+	dumped(StatusNacked, "bad 33")
+	late("whole whole", "bad 33 bad 33")
+	stored("whole")
+	size(int64(len("whole") + len("bad 33")))
+	lists("whole")
+	r.want("bad 33", 0, false, true)
+	r.want("whole", NoticeUpdated, true, false)
+	dumped(StatusAcked, "whole")
+	late("whole whole")
+	size(int64(len("whole")))
+	lists("whole")
+	r.want("bad 2", NoticeUpdated, true, true)
+	r.want("", NoticeDoesNotExist, false, false)
+	stored("")
+	size(0)
+
+	// Another server did not give it.
+	r.want("whole", NoticeUpdated, true, false)
+	r.want("bad 2", NoticeUpdated, true, true)
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})
+	r.step(Down{Ref: Ref{0, r.ref.Gen + 1}, Kind: FaultConnection, Err: ErrNoAnswer})
+	r.ref = Ref{1, 1}
+	r.up()
+	r.want("bad 2", 0, false, true)
+	late("whole whole", "bad 2 bad 2")
+	lists("")
+}
+
+// With fail_on_data_errors nothing is kept of the value before one with flaws, and the store forgets it.
+//
+// spec: ERR-3 LKG-5
+func TestLastWholeGoes(t *testing.T) {
+	r := newFlawRig(t, Server{Delta: true, FailOnDataErrors: true})
+	r.want("whole", NoticeUpdated, true, false)
+	if r.stored != "whole" {
+		t.Errorf("the store has %q", r.stored)
+	}
+	r.want("bad", NoticeUpdated, true, true)
+	if d, _ := r.m.Held(0, r.typ.URL, "a"); r.stored != "" || d.Whole != nil {
+		t.Errorf("the store has %q, and the client %+v", r.stored, d.Whole)
+	}
+}
+
+// A value with flaws whose version is not listed goes if the server does not speak of it on a new stream.
+//
+// spec: DELTA-4 DELTA-9
+func TestFlawedIsConfirmed(t *testing.T) {
+	r := newFlawRig(t)
+	r.want("bad", NoticeUpdated, true, true)
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})
+	r.ref.Gen++
+	r.up()
+	r.step(Received{r.ref, &wire.Response{TypeURL: r.typ.URL, Nonce: "n"}})
+	r.step(Written{r.ref}, Delivered{r.ref})
+	r.now = r.now.Add(silence)
+	if told, _ := news(r.step(Tick{})); len(told) != 1 || told[0] != NoticeDoesNotExist {
+		t.Errorf("told %v, want that it does not exist", told)
+	}
 }

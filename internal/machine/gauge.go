@@ -38,6 +38,9 @@ func (m *Machine) Count(at *Listing, cs Counts, most int, label func(authority s
 		key := CountKey{
 			TypeURL: sub.of.cache.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held(), Stale: sub.stale(),
 		}
+		if sub.partlyRefused() {
+			key.Status = StatusNacked
+		}
 		if key.Structured {
 			key.Authority = label(sub.authority())
 		}

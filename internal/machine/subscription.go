@@ -190,14 +190,33 @@ func (sub *subscription) counted() int64 {
 	if sub.given().shared {
 		return 0
 	}
-	return int64(len(sub.raw))
+	size := len(sub.raw)
+	if whole := sub.rare().whole; whole != nil {
+		size += len(whole.Raw)
+	}
+	return int64(size)
 }
 
-// listable says that a value is held whose version may be told to the active server.
+// listable says that there is a version of what is held that may be told to the active server.
 func (sub *subscription) listable() bool {
+	// DELTA-9: of a value with flaws the version is not accepted; that of the last whole one is told, if the same server gave it.
+	whole := sub.rare().whole
+	return sub.holdsOwn() && (len(sub.flaws()) == 0 || whole != nil && whole.from == sub.from)
+}
+
+// holdsOwn says that a value is held that the active server gave and did not delete.
+func (sub *subscription) holdsOwn() bool {
 	// DELTA-2: the version of a value that the server deleted, and that is kept, is not listed.
 	// ACK-10, DELTA-3, S-19: nor is the version of a value that another server gave.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
+}
+
+// acceptedVersion is the version of the value, or where that has flaws of the last whole one.
+func (sub *subscription) acceptedVersion() string {
+	if whole := sub.rare().whole; whole != nil {
+		return whole.Version
+	}
+	return sub.version
 }
 
 // absent says that there is no such resource, as far as is known. If its time to live ran out, nothing is known.
@@ -256,6 +275,7 @@ type extra struct {
 	given      given
 	attributes *wire.Attributes // what the server said beside it; nil for nothing
 	flaws      []error          // what is wrong with parts of it, which is told each time that the same comes again
+	whole      *Whole           // the last value without flaws, if this one has some; nil for none
 	leases     [leaseKinds]*lease
 
 	renewed bool // refused with a response that called it new; see [response.renews]
@@ -268,6 +288,15 @@ type given struct {
 	name   string
 	alias  bool // it is another name than the subscription's, which is an alias; else it is spelled otherwise
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
+}
+
+// Whole is a value without flaws after which one with flaws came. Watches use of the newer what can be used, and keep this one's
+// parts for the rest, also those that come late. The response of the newer was NACKed: what counts as accepted is this one, for
+// the versions that a new stream lists and for the store.
+type Whole struct {
+	Raw     []byte
+	Version string
+	from    uint16 // as subscription.from
 }
 
 // alter changes the extra of a subscription. It makes one first if there is none, and drops it if it is empty afterwards. It
@@ -283,7 +312,7 @@ func (sub *subscription) alter(change func(*extra)) {
 
 func (x *extra) empty() bool {
 	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == given{} && x.attributes == nil &&
-		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed && x.over == 0
+		len(x.flaws) == 0 && x.whole == nil && x.leases == [leaseKinds]*lease{} && !x.renewed && x.over == 0
 }
 
 // nothing is what most subscriptions have; it is never changed.
@@ -308,14 +337,29 @@ func (sub *subscription) become(status Status, f *Fault) {
 
 func (sub *subscription) given() given { return sub.rare().given }
 
-// setFlaws notes what is wrong with parts of the value.
-func (sub *subscription) setFlaws(flaws []error) {
-	if len(flaws)+len(sub.flaws()) > 0 {
-		sub.alter(func(x *extra) { x.flaws = flaws })
+// setFlaws notes what is wrong with parts of the value, and the last value without flaws, if it has any.
+func (sub *subscription) setFlaws(flaws []error, last *Whole) {
+	if len(flaws)+len(sub.flaws()) == 0 {
+		return
 	}
+	src := sub.of.source
+	src.heldBytes -= sub.counted()
+	sub.alter(func(x *extra) { x.flaws, x.whole = flaws, last })
+	src.heldBytes += sub.counted()
 }
 
 func (sub *subscription) flaws() []error { return sub.rare().flaws }
+
+// lastWhole is the last value without flaws, before one with flaws takes its place; nil if there is none, and of redirects.
+func (sub *subscription) lastWhole() *Whole {
+	switch {
+	case !sub.held(), sub.locator:
+		return nil
+	case len(sub.flaws()) > 0:
+		return sub.rare().whole
+	}
+	return &Whole{sub.raw, sub.version, sub.from}
+}
 
 // setRenewed notes whether a response that called the value new was refused.
 func (sub *subscription) setRenewed(renewed bool) {
@@ -354,7 +398,8 @@ func (sub *subscription) strip() {
 	}
 	sub.endLease(leaseTTL)
 	sub.endLease(leaseGrace)
-	sub.alter(func(x *extra) { x.attributes, x.flaws = nil, nil })
+	sub.setFlaws(nil, nil)
+	sub.alter(func(x *extra) { x.attributes = nil })
 }
 
 // onWire is the name as it is subscribed to.

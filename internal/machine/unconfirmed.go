@@ -29,7 +29,7 @@ func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.loaded():
 	// DELTA-4: the server does not state the removal of what was not listed.
-	case sub.listable(), sub.exists() && (sub.foreign() || !sub.held()) && sub.missable():
+	case sub.holdsOwn(), sub.exists() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)
 	}
 }

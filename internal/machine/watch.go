@@ -100,6 +100,7 @@ func (m *Machine) tellHeld(w *Watch) {
 func (m *Machine) tellValue(sub *subscription, to, all []*Watch) {
 	n := m.noticeTo(sub, NoticeUpdated, to, all)
 	n.Held, n.Raw, n.Locator, n.Attributes = true, sub.raw, sub.locator, sub.attributes()
+	n.Whole = sub.rare().whole // WATCH-3: the other watches keep parts of it
 }
 
 // askAnew forgets what the server said of a name that has no value: a request is about to subscribe to the name again, and

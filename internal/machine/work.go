@@ -168,6 +168,11 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 		return
 	}
 	replaces := it.Locator && sub.held() && !sub.locator
+	var last *Whole
+	// ERR-3: nothing of it is kept with fail_on_data_errors.
+	if len(r.Flaws) > 0 && !resp.link.dropsRefused(sub) {
+		last = sub.lastWhole()
+	}
 	sub.locator, sub.selfNamed = it.Locator, !as.alias && len(entry.Name) == 0
 	if r.sameFor(it, sub) {
 		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
@@ -177,10 +182,15 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 		n.Value, n.Replaces = r.Value, replaces
 		m.remindOfTrouble(sub)
 	}
-	sub.setFlaws(r.Flaws)
+	sub.setFlaws(r.Flaws, last)
 	m.receivedTTL(now, sub, entry)
+	switch {
 	// LKG-1: what is accepted, and only that.
-	m.store(sub, expiry(now, entry))
+	case len(r.Flaws) == 0:
+		m.store(sub, expiry(now, entry))
+	case resp.link.dropsRefused(sub): // LKG-5
+		m.unstore(sub)
+	}
 }
 
 // subs are the subscriptions that an item is decoded for.
