@@ -2,7 +2,7 @@ package machine
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -140,12 +140,20 @@ func (sub *subscription) dump() Resource {
 		r.Refused, r.RefusedLocator = it.raw, it.locator
 	case sub.partlyRefused():
 		r.Status, r.Refused = StatusNacked, sub.raw
-		r.Fault = &Fault{Kind: FaultRejected, Err: errors.Join(sub.flaws()...), At: r.Updated, Version: sub.version}
+		r.Fault = &Fault{Kind: FaultRejected, Err: firstOf(sub.flaws()), At: r.Updated, Version: sub.version}
 	}
 	if r.Fault == nil {
 		r.Fault = sub.of.source.withHigher(sub.link().trouble())
 	}
 	return r
+}
+
+// firstOf is the first of some flaws, which says how many more there are: all of them may be long.
+func firstOf(flaws []error) error {
+	if more := len(flaws) - 1; more > 0 {
+		return fmt.Errorf("%w (and %d more)", flaws[0], more)
+	}
+	return flaws[0]
 }
 
 // partlyRefused says that the held value has flaws, so that dumps and gauges call the resource NACKED, as its server heard.

@@ -106,96 +106,105 @@ func TestFlawsMove(t *testing.T) {
 	r.want("whole", NoticeUpdated, true, false)
 }
 
+// late checks what a watch is told that begins now: bytes and versions, those of the last whole value first.
+func (r *flawRig) late(want ...string) {
+	r.t.Helper()
+	w := r.watch("a")
+	var got []string
+	for _, n := range r.step(Start{w}).Notify {
+		if slices.Contains(n.To, w) && n.Whole != nil {
+			got = append(got, string(n.Whole.Raw)+" "+n.Whole.Version)
+		}
+		if slices.Contains(n.To, w) {
+			got = append(got, string(n.Raw)+" "+n.Version)
+		}
+	}
+	if !slices.Equal(got, want) {
+		r.t.Errorf("a late watch is told %q, want %q", got, want)
+	}
+	r.step(Stop{w})
+}
+
+// dumped checks what dumps and gauges say of the resource.
+func (r *flawRig) dumped(status Status, version string) {
+	r.t.Helper()
+	d, _ := r.m.Held(0, r.typ.URL, "a")
+	counts := Counts{}
+	r.m.Count(&Listing{}, counts, 100, func(a string) string { return a })
+	if d.Status != status || d.Version != version || (status == StatusNacked) != (d.Fault != nil && d.Fault.Version == version && string(d.Refused) == version) {
+		r.t.Errorf("dumped as %+v", d)
+	}
+	for key := range counts {
+		if key.Status != status || !key.Held {
+			r.t.Errorf("counted as %+v", key)
+		}
+	}
+}
+
+// inStore checks what the store has.
+func (r *flawRig) inStore(want string) {
+	r.t.Helper()
+	if r.stored != want {
+		r.t.Errorf("the store has %q, want %q", r.stored, want)
+	}
+}
+
+// size checks how many bytes are counted.
+func (r *flawRig) size(want int64) {
+	r.t.Helper()
+	if got := r.m.streams[r.ref.Stream].heldBytes(); got != want {
+		r.t.Errorf("%d bytes are counted, want %d", got, want)
+	}
+}
+
+// lists begins a new stream, and checks which version of the resource its first request lists.
+func (r *flawRig) lists(want string) {
+	r.t.Helper()
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})
+	r.ref.Gen++
+	var first []byte
+	for _, s := range r.step(Up{Ref: r.ref}).Send {
+		first = slices.Concat(s.Message...)
+	}
+	r.step(Written{r.ref})
+	var q discoveryv3.DeltaDiscoveryRequest
+	if err := proto.Unmarshal(first, &q); err != nil {
+		r.t.Fatal(err)
+	}
+	if got := q.GetInitialResourceVersions()["a"]; got != want {
+		r.t.Errorf("the version %q is listed, want %q", got, want)
+	}
+}
+
 // Beside a value with flaws the last one without is kept. It is what counts as accepted, for the versions that a new stream
 // lists and for the store; a late watch is told of both.
 //
 // spec: WATCH-3 DELTA-9 LKG-1 CSDS-2
 func TestLastWhole(t *testing.T) {
 	r := newFlawRig(t)
-	late := func(want ...string) {
-		t.Helper()
-		w := r.watch("a")
-		var got []string
-		for _, n := range r.step(Start{w}).Notify {
-			if slices.Contains(n.To, w) && n.Whole != nil {
-				got = append(got, string(n.Whole.Raw)+" "+n.Whole.Version)
-			}
-			if slices.Contains(n.To, w) {
-				got = append(got, string(n.Raw)+" "+n.Version)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("a late watch is told %q, want %q", got, want)
-		}
-		r.step(Stop{w})
-	}
-	dumped := func(status Status, version string) {
-		t.Helper()
-		d, _ := r.m.Held(0, r.typ.URL, "a")
-		counts := Counts{}
-		r.m.Count(&Listing{}, counts, 100, func(a string) string { return a })
-		if d.Status != status || d.Version != version || (status == StatusNacked) != (d.Fault != nil && d.Fault.Version == version && string(d.Refused) == version) {
-			t.Errorf("dumped as %+v", d)
-		}
-		for key := range counts {
-			if key.Status != status || !key.Held {
-				t.Errorf("counted as %+v", key)
-			}
-		}
-	}
-	stored := func(want string) {
-		t.Helper()
-		if r.stored != want {
-			t.Errorf("the store has %q, want %q", r.stored, want)
-		}
-	}
-	size := func(want int64) {
-		t.Helper()
-		if got := r.m.streams[r.ref.Stream].heldBytes(); got != want {
-			t.Errorf("%d bytes are counted, want %d", got, want)
-		}
-	}
-	lists := func(want string) {
-		t.Helper()
-		r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})
-		r.ref.Gen++
-		var first []byte
-		for _, s := range r.step(Up{Ref: r.ref}).Send {
-			first = slices.Concat(s.Message...)
-		}
-		r.step(Written{r.ref})
-		var q discoveryv3.DeltaDiscoveryRequest
-		if err := proto.Unmarshal(first, &q); err != nil {
-			t.Fatal(err)
-		}
-		if got := q.GetInitialResourceVersions()["a"]; got != want {
-			t.Errorf("the version %q is listed, want %q", got, want)
-		}
-	}
-
 	r.want("bad 1", NoticeUpdated, true, true) // nothing was accepted yet
-	dumped(StatusNacked, "bad 1")
-	late("bad 1 bad 1")
-	stored("")
-	lists("")
+	r.dumped(StatusNacked, "bad 1")
+	r.late("bad 1 bad 1")
+	r.inStore("")
+	r.lists("")
 	r.want("whole", NoticeUpdated, true, false)
 	r.want("bad 2", NoticeUpdated, true, true)
 	r.want("bad 33", NoticeUpdated, true, true)
-	dumped(StatusNacked, "bad 33")
-	late("whole whole", "bad 33 bad 33")
-	stored("whole")
-	size(int64(len("whole") + len("bad 33")))
-	lists("whole")
+	r.dumped(StatusNacked, "bad 33")
+	r.late("whole whole", "bad 33 bad 33")
+	r.inStore("whole")
+	r.size(int64(len("whole") + len("bad 33")))
+	r.lists("whole")
 	r.want("bad 33", 0, false, true)
 	r.want("whole", NoticeUpdated, true, false)
-	dumped(StatusAcked, "whole")
-	late("whole whole")
-	size(int64(len("whole")))
-	lists("whole")
+	r.dumped(StatusAcked, "whole")
+	r.late("whole whole")
+	r.size(int64(len("whole")))
+	r.lists("whole")
 	r.want("bad 2", NoticeUpdated, true, true)
 	r.want("", NoticeDoesNotExist, false, false)
-	stored("")
-	size(0)
+	r.inStore("")
+	r.size(0)
 
 	// Another server did not give it.
 	r.want("whole", NoticeUpdated, true, false)
@@ -205,8 +214,8 @@ func TestLastWhole(t *testing.T) {
 	r.ref = Ref{1, 1}
 	r.up()
 	r.want("bad 2", 0, false, true)
-	late("whole whole", "bad 2 bad 2")
-	lists("")
+	r.late("whole whole", "bad 2 bad 2")
+	r.lists("")
 }
 
 // With fail_on_data_errors nothing is kept of the value before one with flaws, and the store forgets it.
@@ -221,6 +230,21 @@ func TestLastWholeGoes(t *testing.T) {
 	r.want("bad", NoticeUpdated, true, true)
 	if d, _ := r.m.Held(0, r.typ.URL, "a"); r.stored != "" || d.Whole != nil {
 		t.Errorf("the store has %q, and the client %+v", r.stored, d.Whole)
+	}
+}
+
+// The last whole value is not kept where both would be more than may be held of the server.
+//
+// spec: H-1
+func TestLastWholeIsBounded(t *testing.T) {
+	for most, kept := range map[int64]bool{11: false, 12: true} {
+		r := newFlawRig(t)
+		r.m.streams[0].config.MaxHeld = most
+		r.want("whole", NoticeUpdated, true, false)
+		r.want("bad one", NoticeUpdated, true, true)
+		if d, _ := r.m.Held(0, r.typ.URL, "a"); (d.Whole != nil) != kept {
+			t.Errorf("with a bound of %d the client keeps %+v", most, d.Whole)
+		}
 	}
 }
 

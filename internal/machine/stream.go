@@ -101,6 +101,11 @@ func (s *stream) heldBytes() (sum int64) {
 	return sum
 }
 
+// mayHold says whether so many bytes may be held beside what is held of the server.
+func (s *stream) mayHold(size int) bool {
+	return s.config.MaxHeld <= 0 || s.heldBytes()+int64(size) <= s.config.MaxHeld
+}
+
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.AlwaysFull }
 

@@ -170,7 +170,8 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 	replaces := it.Locator && sub.held() && !sub.locator
 	var last *Whole
 	// ERR-3: nothing of it is kept with fail_on_data_errors.
-	if len(r.Flaws) > 0 && !resp.link.dropsRefused(sub) {
+	// H-1: nor if the two would be more than may be held.
+	if len(r.Flaws) > 0 && !resp.link.dropsRefused(sub) && resp.link.stream.mayHold(len(it.Raw)) {
 		last = sub.lastWhole()
 	}
 	sub.locator, sub.selfNamed = it.Locator, !as.alias && len(entry.Name) == 0
