@@ -140,7 +140,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
-	sub.hold(nil, given{})
+	sub.letGo()
 	sub.of.rosterOf(sub).drop(sub)
 	if l := sub.link(); l != nil {
 		l.last = nil

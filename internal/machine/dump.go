@@ -126,7 +126,7 @@ func (m *Machine) Node() []byte { return m.node }
 func (sub *subscription) dump() Resource {
 	r := Resource{
 		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Authority: sub.authority(),
-		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault(), Watched: sub.wanted(),
+		Status: sub.shown(), Version: sub.version, Raw: sub.raw, Fault: sub.fault(), Watched: sub.wanted(),
 		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(), Whole: sub.rare().whole,
 	}
 	if sub.held() {
@@ -138,8 +138,8 @@ func (sub *subscription) dump() Resource {
 	case sub.status == StatusNacked:
 		it := sub.link().refusals.of(sub.fault())
 		r.Refused, r.RefusedLocator = it.raw, it.locator
-	case sub.partlyRefused():
-		r.Status, r.Refused = StatusNacked, sub.raw
+	case r.Status == StatusNacked:
+		r.Refused = sub.raw
 		r.Fault = &Fault{Kind: FaultRejected, Err: firstOf(sub.flaws()), At: r.Updated, Version: sub.version}
 	}
 	if r.Fault == nil {
@@ -156,9 +156,12 @@ func firstOf(flaws []error) error {
 	return flaws[0]
 }
 
-// partlyRefused says that the held value has flaws, so that dumps and gauges call the resource NACKED, as its server heard.
-func (sub *subscription) partlyRefused() bool {
-	return sub.status == StatusAcked && len(sub.flaws()) > 0
+// shown is the status for dumps and gauges. Of a value with flaws it is NACKED, as its server heard.
+func (sub *subscription) shown() Status {
+	if sub.status == StatusAcked && len(sub.flaws()) > 0 {
+		return StatusNacked
+	}
+	return sub.status
 }
 
 // Held returns the accepted value of a resource without watching it; ok says whether the

@@ -53,3 +53,30 @@ func TestEmptyMessageStored(t *testing.T) {
 		t.Errorf("who watches later is told %v, want the stored value", told)
 	}
 }
+
+// So it is if its metadata comes again in another order of the bytes, which is no news.
+//
+// spec: CACHE-2 WATCH-4
+func TestEmptyMessageSame(t *testing.T) {
+	r := newRig(t, Config{}, Server{Delta: true})
+	r.step(Start{r.watch("a")})
+	r.up()
+	var told []NoticeKind
+	for _, metadata := range []string{"ab", "ba"} {
+		resp := &wire.Response{TypeURL: r.typ.URL, Nonce: metadata, Resources: []wire.Resource{{
+			Name: []byte("a"), Version: []byte(metadata), TypeURL: []byte(r.typ.URL), HasBody: true,
+			Attributes: &wire.Attributes{Metadata: []byte(metadata)},
+		}}}
+		for _, task := range r.step(Received{r.ref, resp}).Decode {
+			kinds, _ := news(r.step(Decoded{task, []Result{{Value: "", Same: metadata == "ba"}}}))
+			told = append(told, kinds...)
+		}
+		r.step(Written{r.ref}, Delivered{r.ref})
+	}
+	if len(told) != 1 || told[0] != NoticeUpdated {
+		t.Errorf("told are %v, want the value once", told)
+	}
+	if told, _ := news(r.step(Start{r.watch("a")})); len(told) != 1 || told[0] != NoticeUpdated {
+		t.Errorf("who watches later is told %v, want the value", told)
+	}
+}

@@ -51,6 +51,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 	case reason != 0 && sub.isCollection():
 		m.endCollectionFault(sub.of)
 	case reason != 0:
+		resp.took = true
 		m.remove(now, sub, reason)
 	case it.kind == statesTwice:
 		fail(FaultRejected, errTwice, StatusNacked)
@@ -73,7 +74,7 @@ func (m *Machine) unconfirmForeign(now time.Time, l *link, sub *subscription) {
 		}
 	// Members from the store are swept ([link.unconfirmStale]).
 	case sub.wanted() || !sub.stale():
-		// The next full state that lacks it ends it. Silence does not, so it is not in [link.unconfirmed]. A full state
+		// The next full state that lacks it ends it. Silence does not, so it is not in link.toSweep. A full state
 		// before its request has left does not count.
 		sub.unconfirmed = sub.wasSent() || sub.of.wasSent()
 	}
@@ -116,8 +117,9 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 // timers begin, and the client owes a reply.
 func (m *Machine) finishOnStream(now time.Time, resp *response) {
 	l := resp.link
-	if resp.nacked() && resp.Version == l.resume {
-		l.resume = "" // SOTW-2: this version was accepted before, and now something of it is refused
+	// SOTW-2: what is held is not of the version that was accepted last, or something of that is refused now.
+	if resp.nacked() && (resp.took || resp.Version == l.resume) {
+		l.resume = ""
 	}
 	l.latest = resp.Version
 	m.recovered(l.stream)

@@ -2,8 +2,6 @@ package machine
 
 import (
 	"time"
-
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Count is how many resources are in one state.
@@ -36,10 +34,7 @@ func (m *Machine) Count(at *Listing, cs Counts, most int, label func(authority s
 			return
 		}
 		key := CountKey{
-			TypeURL: sub.of.cache.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held(), Stale: sub.stale(),
-		}
-		if sub.partlyRefused() {
-			key.Status = StatusNacked
+			TypeURL: sub.of.cache.typ.URL, Structured: structured(sub.name), Status: sub.shown(), Held: sub.held(), Stale: sub.stale(),
 		}
 		if key.Structured {
 			key.Authority = label(sub.authority())

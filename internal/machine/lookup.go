@@ -164,7 +164,7 @@ var errTTL = errors.New("the time to live is not positive")
 func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 	l := resp.link
 	alias := sub.target() != nil
-	if !alias && !(l.stream.Delta && xdstp.IsXDSTP(sub.name)) {
+	if !alias && !(l.stream.Delta && structured(sub.name)) {
 		return given{}
 	}
 	name, _ := l.nameOf(&resp.Resources[i])

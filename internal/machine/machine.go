@@ -111,7 +111,7 @@ func (m *Machine) streamFor(server, scope int, t *Type) *stream {
 	if s == nil {
 		s = &stream{
 			ref: Ref{Stream: len(m.streams)}, server: server, typ: t, agenda: &m.agenda,
-			Server: m.servers[server], clock: clock{start: m.stepped},
+			Server: m.servers[server], clock: clock{start: m.stepped}, incarnation: newIncarnation(),
 		}
 		s.quirks = newQuirks(s)
 		m.slots[key] = s

@@ -105,7 +105,7 @@ func (resp *response) fingerprint() (sum uint64) {
 	for i := range resp.Errors {
 		sum += 3 * hashOf(resp.Errors[i].Name)
 	}
-	return sum + uint64(len(resp.Resources)+len(resp.Removed))
+	return sum
 }
 
 // takesStarForName says whether a response to an explicit wildcard, that comes over and over, holds

@@ -10,9 +10,6 @@ import (
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version string, as given) *Notice {
 	m.returned(sub)
 	m.leaveCollection(sub)
-	if raw == nil {
-		raw = []byte{} // an empty message is one
-	}
 	sub.hold(raw, as)
 	sub.version, sub.updated = version, now.UnixNano()
 	sub.become(StatusAcked, nil)
@@ -22,7 +19,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 	sub.gen++
 	sub.setRenewed(false)
 	n := m.noticeTo(sub, NoticeUpdated, sub.watches(), sub.audience())
-	n.Raw, n.Attributes = raw, sub.attributes()
+	n.Raw, n.Attributes = sub.raw, sub.attributes()
 	return n
 }
 
@@ -75,7 +72,7 @@ func (m *Machine) markComplete(now time.Time, c *collection, version string) {
 // noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
 // fault again is told only to watches that were told of trouble with the server since.
 func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {
-	if drop && sub.usable() {
+	if drop {
 		m.dropState(sub)
 	}
 	m.setStatus(sub, status, sub.reason, f, sub.audience())
@@ -110,7 +107,7 @@ func (m *Machine) dropState(sub *subscription) {
 		sub.of.complete, sub.from, sub.status = false, 0, StatusRequested // so that setStatus reports what follows
 	default:
 		m.leaveCollection(sub)
-		sub.hold(nil, given{})
+		sub.letGo()
 		// DELTA-10: no version is left to list.
 		sub.version, sub.from, sub.status = "", 0, StatusRequested
 		sub.strip()

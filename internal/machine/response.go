@@ -148,6 +148,7 @@ type work struct {
 	ready    []planned // not applied yet
 	tasks    []*Task   // that are not committed, in the order of the wire
 	changed  bool      // something in it was new
+	took     bool      // something of it is held, or is known to be absent, that was not before
 	released bool      // its frame is
 }
 

@@ -126,9 +126,6 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 		sub = of.newMember(e.Name)
 	}
 	sub.hold(it.Raw, given{})
-	if sub.raw == nil {
-		sub.raw = []byte{}
-	}
 	sub.version, sub.updated, sub.locator = e.Version, e.Updated, it.Locator
 	// LKG-4: no server gave it on a stream, so no request has its version, and nothing is ACKed.
 	sub.from = fromStore | uint16(e.Server+1)
@@ -147,11 +144,10 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 // unusable says why a loaded value cannot be held; nil if it can.
 func (ld *Load) unusable(it *Item, r Result) error {
 	s, size := ld.source.stream(), len(it.Raw)
-	most, inAll := s.config.MaxResource, s.config.MaxHeld
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case most > 0 && size > most, inAll > 0 && s.heldBytes()+int64(size) > inAll:
+	case s.config.MaxResource > 0 && size > s.config.MaxResource, !s.mayHold(size):
 		return fmt.Errorf("the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", size)
 	}
 	return nil

@@ -69,6 +69,8 @@ type incarnation struct {
 	opened    time.Duration     // when it began, on the clock
 }
 
+func newIncarnation() incarnation { return incarnation{ignored: map[string]string{}} }
+
 // unreachable says that the server is in trouble and has not spoken since: a response that
 // is being worked on has not ended the trouble yet, but it will.
 func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }

@@ -49,7 +49,6 @@ func (m *Machine) Connected(server int) bool { return !m.servers[server].failed 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
-	s.reset(now)
 	s.clock.stop(now) // readOn runs it, unless handlers still have a response of the incarnation before
 	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
@@ -68,7 +67,7 @@ func (s *stream) reset(now time.Time) {
 	for _, q := range s.quirks {
 		q.forget()
 	}
-	s.incarnation = incarnation{ignored: map[string]string{}}
+	s.incarnation = newIncarnation()
 	s.alarms.tidy()
 }
 

@@ -175,6 +175,16 @@ func (sub *subscription) server() int {
 
 // hold keeps a payload in place of the one that is held, as it was given.
 func (sub *subscription) hold(raw []byte, as given) {
+	if raw == nil {
+		raw = []byte{} // an empty message is one
+	}
+	sub.keep(raw, as)
+}
+
+// letGo ends the holding of a payload.
+func (sub *subscription) letGo() { sub.keep(nil, given{}) }
+
+func (sub *subscription) keep(raw []byte, as given) {
 	src := sub.of.source
 	src.heldBytes -= sub.counted()
 	// CACHE-2: bytes are held.

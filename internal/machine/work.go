@@ -179,6 +179,7 @@ func (m *Machine) commitFor(now time.Time, resp *response, it *Item, sub *subscr
 		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
 		m.confirm(sub, version)
 	} else {
+		resp.took = true
 		n := m.accept(now, sub, it.Raw, version, as)
 		n.Value, n.Replaces = r.Value, replaces
 		m.remindOfTrouble(sub)
