@@ -206,6 +206,30 @@ func TestRESTRefusedResource(t *testing.T) {
 	})
 }
 
+// A server that goes back to the version that polls say, after one that was refused, says that nothing is new. So it is asked
+// for everything: of the refused version a part is used.
+// spec: REST-2 REST-4 ACK-7
+func TestRESTBackFromRefused(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a", "b")
+		w.watch("b")
+		w.poll("b @")
+		w.hears("updated b 1")
+		w.srv.Answer(answerBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
+			{"@type":"`+clusterURL+`","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}]}`))
+		w.poll("b @1")
+		w.hears(`ambient error b … no.such.Thing`)
+		w.srv.Answer(nil)
+		if p, err := w.srv.Next(w.t.Context()); err != nil || p.Request.GetVersionInfo() != "1" || p.Request.GetErrorDetail() == nil {
+			w.t.Fatalf("the poll is %v, %v, want version 1 and the error", p, err)
+		}
+		w.poll("b @")
+		w.hears("recovered b")
+		w.poll("b @1")
+		w.poll("b @1") // and not twice for each 304
+	})
+}
+
 // Trouble leaves what is held, and any good answer ends it, a 304 too.
 // spec: REST-2
 func TestRESTTroubleEndsWith304(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -214,7 +215,7 @@ func (p *restPool) post(ctx context.Context, t *turn, url string, header http.He
 	case a.status == http.StatusSwitchingProtocols: // the body is the connection, of which ctx ends no read
 	case a.status != http.StatusOK:
 		a.body, _ = io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // as much of it as there is
-	case resp.Header.Get("Content-Encoding") != "":
+	case !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))):
 		return a, &bodyError{a, fmt.Errorf("the body is encoded as %q, which was not offered", excerpt(resp.Header.Get("Content-Encoding")))}
 	// H-8: after decompression too, which was not offered.
 	case resp.ContentLength > int64(limit):

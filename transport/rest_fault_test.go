@@ -289,6 +289,15 @@ func TestRESTDefaultLimit(t *testing.T) {
 	})
 }
 
+// A body that is said to be as it is is no encoded one.
+func TestRESTIdentity(t *testing.T) {
+	inRESTBubble(t, func(r *restRig) {
+		r.srv.Answer(encoded("Identity"))
+		r.ask("", "a")
+		r.frame("1:")
+	})
+}
+
 // A response is taken in that was packed.
 func TestRESTGzip(t *testing.T) {
 	bomb := answerBomb(t, 1<<20)

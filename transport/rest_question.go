@@ -17,7 +17,9 @@ type question struct {
 	request  *discoveryv3.DiscoveryRequest // nil before the first
 	node     *corev3.Node                  // of the stream's first request
 	body     []byte                        // its JSON; nil until it is needed
+	bodyFull bool                          // that says no version
 	interest int                           // counts the changes of what is wanted
+	from     *restEndpoint                 // of the last response; nil if there was none
 
 	// urgent says that what is wanted changed since the last poll began.
 	urgent bool
@@ -27,6 +29,9 @@ type question struct {
 	// added says that something is wanted that no response has covered. A server that
 	// compares versions alone has nothing new to say then, though it was never asked.
 	added bool
+	// refused says that the last response was. Something of it may be used, or what it replaces may be gone, so a server that
+	// goes back to the version that polls say would have to say that again.
+	refused bool
 	// whole has the poll leave out the version, so that the server has to say everything.
 	whole bool
 	// limited says that the last response has a time to live, which each answer begins anew: polls leave out the version
@@ -61,6 +66,7 @@ func (q *question) take(r *discoveryv3.DiscoveryRequest) {
 		q.interest++
 		q.added = q.added || grown(had, names)
 	}
+	q.refused = q.refused || r.GetErrorDetail() != nil
 	if old := q.request.GetErrorDetail(); r.GetErrorDetail() == nil && old != nil {
 		// REST-4: the error goes with the next poll.
 		r.ErrorDetail = old // no poll has carried it yet
@@ -92,12 +98,14 @@ func grown(old, names []string) bool {
 	})
 }
 
-// begin is the poll that is due.
-func (q *question) begin() (poll, error) {
-	if q.body == nil {
+// begin is the poll that is due, of an endpoint.
+func (q *question) begin(e *restEndpoint) (poll, error) {
+	// TTL-1: each receipt sets the time anew.
+	// REST-5: replicas count versions apart.
+	full := q.whole || q.limited || q.from != nil && q.from != e
+	if q.body == nil || q.bodyFull != full {
 		version := q.request.VersionInfo
-		// TTL-1: each receipt sets the time anew.
-		if q.whole || q.limited {
+		if full {
 			q.request.VersionInfo = ""
 		}
 		write := restjson.Request
@@ -109,10 +117,10 @@ func (q *question) begin() (poll, error) {
 		if err != nil {
 			return poll{}, err
 		}
-		q.body = body
+		q.body, q.bodyFull = body, full
 	}
 	q.urgent = false
-	return poll{q.request, q.body, q.interest, q.whole || q.limited || q.request.GetVersionInfo() == ""}, nil
+	return poll{q.request, q.body, q.interest, full || q.request.GetVersionInfo() == ""}, nil
 }
 
 // answered notes that a poll was: what it said once it need not say again.
@@ -123,12 +131,12 @@ func (q *question) answered(p poll) {
 }
 
 // unchanged notes the answer that nothing is. Of what was added since the last response it
-// may not speak at all: then the server is asked for everything.
+// may not speak at all, nor of what was refused: then the server is asked for everything.
 func (q *question) unchanged(p poll) {
-	if q.added && q.interest == p.interest {
-		q.added, q.whole = !p.whole, !p.whole
+	if (q.added || q.refused) && q.interest == p.interest {
+		q.whole = !p.whole
+		q.added = q.added && q.whole
 		q.urgent = q.urgent || q.whole
-		q.body = nil
 	}
 }
 
@@ -136,7 +144,7 @@ func (q *question) unchanged(p poll) {
 // interest always is.
 func (q *question) fresh(p poll, hash uint64) bool {
 	if q.interest == p.interest && (q.added || q.whole) {
-		q.added, q.whole, q.body = false, false, nil
+		q.added, q.whole = false, false
 	}
 	same := q.seen == hash && q.seenOf == p.interest
 	q.seen, q.seenOf = hash, p.interest
@@ -145,7 +153,7 @@ func (q *question) fresh(p poll, hash uint64) bool {
 
 // handOver notes that a response goes to who will answer it. What it answered is no news.
 func (q *question) handOver() {
-	q.owed = true
+	q.owed, q.refused = true, false
 	if q.request.ErrorDetail != nil {
 		q.request.ErrorDetail, q.body = nil, nil
 	}

@@ -197,6 +197,34 @@ func TestRESTEndpoints(t *testing.T) {
 	r.frame("1: a")
 }
 
+// Replicas count versions apart, so another one is asked for everything, also on a stream of which no poll has failed.
+// spec: REST-5 REST-4
+func TestRESTVersionOfEndpoint(t *testing.T) {
+	first := testutil.StartRESTServer(t, testutil.RESTConfig{ByVersion: true})
+	second := testutil.StartRESTServer(t, testutil.RESTConfig{ByVersion: true})
+	ms := polled(first.Addr(), second.Addr())
+	ms.REST().RequestTimeout = time.Minute
+	r := &restRig{t: t, srv: first, conn: buildREST(t, transport.RESTConfig{}, ms)}
+	r.set("1", "a", "b")
+	r.open()
+	r.ask("", "a")
+	r.poll("a @")
+	r.frame("1: a b")
+	other := &restRig{t: t, srv: first, conn: r.conn}
+	other.open()
+	first.Answer(answerStatus(500))
+	other.ask("", "b")
+	other.poll("b @")
+	other.ends(codes.Unknown, "500")
+	r.srv = second
+	r.set("1", "a", "c")
+	r.ask("1", "a", "c")
+	r.poll("a c @")
+	r.frame("1: a c")
+	r.ask("1", "a")
+	r.poll("a @1")
+}
+
 // spec: REST-2
 func TestRESTUnreachable(t *testing.T) {
 	closed := listen(t, "127.0.0.1:0")

@@ -126,8 +126,9 @@ func (s *restStream) next() (frame *Frame, err error) {
 	if err := s.await(); err != nil {
 		return nil, err
 	}
+	e := s.conn.endpoint()
 	s.mu.Lock()
-	p, err := s.question.begin()
+	p, err := s.question.begin(e)
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -136,7 +137,6 @@ func (s *restStream) next() (frame *Frame, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := s.conn.endpoint()
 	t := &turn{holder: &s.conn.holder, timeout: s.conn.rest.RequestTimeout}
 	defer func() {
 		if frame == nil {
@@ -148,7 +148,7 @@ func (s *restStream) next() (frame *Frame, err error) {
 		return nil, nil // an urgent poll follows
 	}
 	if err == nil {
-		frame, err = s.read(p, a)
+		frame, err = s.read(e, p, a)
 	}
 	if frame != nil {
 		frame.share = t.share
@@ -254,13 +254,13 @@ func (s *restStream) land(overtaken bool) {
 const unchangedURL = "xdswatch.unchanged"
 
 // read makes a frame of an answer; nil if it says nothing new.
-func (s *restStream) read(p poll, a answer) (*Frame, error) {
+func (s *restStream) read(e *restEndpoint, p poll, a answer) (*Frame, error) {
 	switch a.status {
 	// REST-2: unchanged.
 	case http.StatusNotModified:
 		return s.unchanged(p)
 	case http.StatusOK:
-		return s.response(p, a)
+		return s.response(e, p, a)
 	}
 	// REST-2: what is held stays.
 	return nil, &statusError{a}
@@ -284,12 +284,12 @@ var ttlKey = []byte(`"ttl"`)
 
 // response passes over a body that is the last one again, and decodes no JSON then; but one with a time to live begins that
 // anew.
-func (s *restStream) response(p poll, a answer) (*Frame, error) {
+func (s *restStream) response(e *restEndpoint, p poll, a answer) (*Frame, error) {
 	s.mu.Lock()
 	s.question.answered(p)
 	fresh := s.question.fresh(p, maphash.Bytes(s.seed, a.body)|1)
 	limited := bytes.Contains(a.body, ttlKey)
-	s.question.limited = limited
+	s.question.limited, s.question.from = limited, e
 	s.mu.Unlock()
 	if !fresh && !limited { // TTL-1
 		return nil, nil
