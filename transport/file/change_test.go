@@ -8,6 +8,11 @@ import (
 	"testing"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport/file"
@@ -57,6 +62,35 @@ func TestSameContent(t *testing.T) {
 	r.want("2|a")
 	if r.nonce != "2" {
 		t.Errorf("nonce %q of the second response", r.nonce)
+	}
+}
+
+// The same content that is moved into place anew is received anew where a resource has a time to live, and is not each time that
+// the file is looked at.
+//
+// spec: FILE-1 TTL-1
+func TestSameContentWithTTL(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{".pb", ".json"} {
+		path := at(t, "cds"+suffix)
+		limited := &discoveryv3.Resource{Name: "a", Ttl: durationpb.New(time.Minute), Resource: pack(&clusterv3.Cluster{Name: "a"})}
+		place(t, path, &discoveryv3.DiscoveryResponse{VersionInfo: "1", TypeUrl: clusterURL, Resources: []*anypb.Any{pack(limited)}})
+		r := open(t, path)
+		r.ask(clusterURL)
+		r.want("1|a")
+		data, err := os.ReadFile(path)
+		must(t, err)
+		must(t, testutil.PlaceFile(path, data))
+		r.want("1|a")
+		must(t, os.Chmod(path, 0o600)) // a notification, and no other content or time
+		place(t, path, answer("2", "a"))
+		r.want("2|a")
+		must(t, testutil.PlaceFile(path, encode(t, path, answer("2", "a"))))
+		place(t, path, answer("3", "a"))
+		r.want("3|a")
+		if r.nonce != "4" {
+			t.Errorf("nonce %q of the fourth response", r.nonce)
+		}
 	}
 }
 

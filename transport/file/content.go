@@ -24,6 +24,7 @@ type content struct {
 	typeURL  string // of body, or else of its first resource; "" if it says nothing of types
 	complete bool   // body says both
 	empty    bool   // body has no resources
+	limited  bool   // a resource has a time to live
 
 	// list is set for a file that holds a Resource, and body is not.
 	list *discoveryv3.Resource
@@ -61,6 +62,7 @@ func ofBody(body []byte, sum [sha256.Size]byte, format string) (*content, error)
 		if c.typeURL == "" {
 			c.typeURL = string(e.TypeURL)
 		}
+		c.limited = c.limited || e.HasTTL
 	}
 	c.setVersion(sum)
 	// FILE-5: the file's URL is the name.
@@ -80,7 +82,7 @@ func ofResource(r *discoveryv3.Resource, sum [sha256.Size]byte, format string) (
 	if r.GetResource() == nil {
 		return nil, &SyntaxError{Format: format, Entry: -1, Err: errNoResource}
 	}
-	c := &content{version: r.GetVersion(), typeURL: r.GetResource().GetTypeUrl(), list: r}
+	c := &content{version: r.GetVersion(), typeURL: r.GetResource().GetTypeUrl(), list: r, limited: r.GetTtl() != nil}
 	c.setVersion(sum)
 	return c, nil
 }

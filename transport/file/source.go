@@ -23,6 +23,7 @@ type source struct {
 	// sum is of the bytes that were last read, and parsed what was wrong with them.
 	sum    *[sha256.Size]byte
 	parsed error
+	taken  time.Time // sighting.since of the file that held them last
 
 	// content is the last that was good; nil if there was none. It and the trouble that
 	// there is with the file now are numbered as they change, from 1.
@@ -110,6 +111,11 @@ func (s *source) read(f *os.File, size int64) bool {
 	sum := [sha256.Size]byte(hash.Sum(nil))
 	if s.sum != nil && *s.sum == sum {
 		s.setFault(s.parsed)
+		// TTL-1: each receipt begins the time anew.
+		if s.parsed == nil && s.content.limited && !s.taken.Equal(s.seen.since) {
+			s.contents++
+		}
+		s.taken = s.seen.since
 		return true
 	}
 	data, err := reread(f, n)
@@ -120,6 +126,7 @@ func (s *source) read(f *os.File, size int64) bool {
 	if sha256.Sum256(data) != sum {
 		return false
 	}
+	s.taken = s.seen.since
 	s.take(data, sum)
 	return true
 }
