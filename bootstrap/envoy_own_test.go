@@ -28,7 +28,7 @@ const (
 // What an Envoy bootstrap asks for comes in Envoy's order, each with who answers and how
 // long the start waits for it.
 //
-// spec: BOOTE-1 BOOTE-2 BOOTE-4 DNE-10 CFG-3 REST-3 REST-5
+// spec: AUTH-1 BOOTE-1 BOOTE-2 BOOTE-4 DNE-10 CFG-3 REST-3 REST-5
 func TestStartup(t *testing.T) {
 	const (
 		ads      = `"ads_config":{"api_type":"GRPC",` + anyService + `}`
@@ -42,6 +42,9 @@ func TestStartup(t *testing.T) {
 	delta.Delta = true
 	perType := server
 	perType.PerType = true
+	alsoListed := func(dynamic string) string { // a source for the authority x
+		return strings.TrimSuffix(ownDoc(dynamic), "}") + `,"config_sources":[{"authorities":[{"name":"x"}],"initial_fetch_timeout":"3s",` + grpcAPI + `}]}`
+	}
 	source := func(s bootstrap.ManagementServer, authorities ...string) *bootstrap.Source {
 		return &bootstrap.Source{Servers: []bootstrap.ManagementServer{s}, Authorities: authorities, InitialFetchTimeout: fallback}
 	}
@@ -119,6 +122,18 @@ func TestStartup(t *testing.T) {
 		"a glob of a source of its own, which says whose names it has": {
 			ownDoc(`"lds_config":{"authorities":[{"name":"x"},{"name":"y"}],` + grpcAPI + `},` + locator),
 			subscriptions{{TypeURL: listenersType, Collection: glob, Source: source(delta, "x", "y"), InitialFetchTimeout: fallback}},
+		},
+		"a glob of a source of its own, which says whose names it has, beside another": {
+			alsoListed(`"lds_config":{"authorities":[{"name":"x"}],` + grpcAPI + `},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, Source: source(delta, "x"), InitialFetchTimeout: fallback}},
+		},
+		"a glob that another source than its own answers for": {
+			alsoListed(`"lds_config":{` + grpcAPI + `},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 3 * time.Second}},
+		},
+		"a glob of ads that another source answers for": {
+			alsoListed(ads + `,"lds_config":{"ads":{},"initial_fetch_timeout":"2s"},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 2 * time.Second}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,6 +44,21 @@ func TestEnvoyYAML(t *testing.T) {
 	})
 }
 
+// A source that another is asked in place of is told of.
+//
+// spec: AUTH-1
+func TestLocatorOfAnotherSource(t *testing.T) {
+	boot, err := bootstrap.Parse("b", []byte("node: {id: a, cluster: b}\n"+strings.TrimSuffix(adsInYAML, "}\n")+
+		`, cds_config: {path: /x}, cds_resources_locator: "xdstp://a/envoy.config.cluster.v3.Cluster/x/*"}`+"\n"+
+		"config_sources: [{authorities: [{name: a}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "b: dynamic_resources.cds_config: is not used: another config source answers for the locator's authority"; !slices.Contains(boot.Notices, want) {
+		t.Errorf("the notices are %q, want %q", boot.Notices, want)
+	}
+}
+
 // A collection that no source answers for is told of.
 //
 // spec: BOOTE-1
@@ -54,6 +69,7 @@ func TestLocatorWithoutSource(t *testing.T) {
 		{"", ""}:                         true,
 		{", cds_config: {ads: {}}", ""}:  false,
 		{", cds_config: {path: /x}", ""}: false,
+		{", cds_config: {path: /x, authorities: [{name: elsewhere}]}", ""}:                                                                                                         true,
 		{"", "config_sources: [{authorities: [{name: a}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}]\n"}:              false,
 		{"", "config_sources: [{authorities: [{name: elsewhere}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}]\n"}:      true,
 		{"", "default_config_source: {authorities: [{name: elsewhere}], api_config_source: {api_type: AGGREGATED_DELTA_GRPC, grpc_services: [{google_grpc: {target_uri: z}}]}}\n"}: false,

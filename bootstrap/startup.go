@@ -19,8 +19,8 @@ type Subscription struct {
 	// the Config.
 	Source *Source
 	// InitialFetchTimeout is how long the start of a program waits for the collection
-	// (initial_fetch_timeout of lds_config and cds_config, or else of the source that answers
-	// for the locator), as that of a [Source]. A bootstrap that leaves the field out has 15
+	// (initial_fetch_timeout of lds_config and cds_config, or of the source that answers
+	// for the locator in their place), as that of a [Source]. A bootstrap that leaves the field out has 15
 	// seconds.
 	InitialFetchTimeout time.Duration
 }
@@ -37,6 +37,7 @@ func (x field) startup(c *Config, source, locator, typ string) {
 	if at.object() {
 		asked, sub.Source, sub.InitialFetchTimeout = at.startupSource()
 	}
+	own := sub.Source != nil
 	// BOOTE-1: a locator names a collection.
 	if url := l.str(); url != "" {
 		asked, sub.Collection = true, url
@@ -44,6 +45,8 @@ func (x field) startup(c *Config, source, locator, typ string) {
 			l.fault("%s", reason)
 		} else if !sub.located(c, at.present()) {
 			l.notice("no source answers for its authority: want %s, or a config source that names the authority", source)
+		} else if own && sub.Source == nil {
+			at.notice("is not used: another config source answers for the locator's authority")
 		}
 	}
 	if asked {
@@ -53,24 +56,28 @@ func (x field) startup(c *Config, source, locator, typ string) {
 
 // located completes a Subscription to the collection of a locator that was checked. It says whether a source answers for it.
 func (s *Subscription) located(c *Config, configured bool) (answered bool) {
-	answers := c.sourceOf(authorityOf(s.Collection))
+	authority := authorityOf(s.Collection)
+	answers := c.sourceOf(authority)
 	switch {
 	case xdstp.IsFile(s.Collection): // which is a source by itself
 		if !configured {
 			s.InitialFetchTimeout = DefaultInitialFetchTimeout
 		}
+	// AUTH-1: a source of its own comes first if it names the authority, and last if it names none.
+	case s.Source != nil && slices.Contains(s.Source.Authorities, authority):
+	case answers != nil:
+		if s.Source != nil || !configured {
+			s.Source, s.InitialFetchTimeout = nil, answers.InitialFetchTimeout
+		}
 	case s.Source != nil && len(s.Source.Authorities) == 0:
-		s.Source.Authorities = []string{authorityOf(s.Collection)}
-	case !configured && answers == nil:
+		s.Source.Authorities = []string{authority}
+	case s.Source != nil, !configured:
 		return false
-	case !configured:
-		s.InitialFetchTimeout = answers.InitialFetchTimeout
-	case s.Source == nil && answers == nil:
-		// AUTH-1: ads_config answers where no other source does.
+	default: // ads_config
 		if c.Authorities == nil {
 			c.Authorities = map[string]Authority{}
 		}
-		c.Authorities[authorityOf(s.Collection)] = Authority{}
+		c.Authorities[authority] = Authority{}
 	}
 	return true
 }
