@@ -183,7 +183,8 @@ func (v *View) notFound(ctx context.Context, key slotKey) error {
 // one, it asks for it on demand (VHDS) if they say so, in delta alone, and keeps it as [View.Cluster]
 // keeps a cluster. It blocks until the virtual host is in a snapshot, its clusters are known, and
 // ctx has not ended. Neither it nor its clusters hold back a snapshot. If there is none the error is
-// [client.ErrDoesNotExist]; for others see [View.Cluster]. In a view with Root.Host there is
+// [client.ErrDoesNotExist]; if it was refused, or the server states an error for it, the error is that of the resource; for
+// others see [View.Cluster]. In a view with Root.Host there is
 // nothing on demand: it returns the chosen one, whatever the host.
 func (v *View) VirtualHost(ctx context.Context, host string) (*routev3.VirtualHost, error) {
 	if s := v.Snapshot(); s != nil && s.Err == nil {
@@ -195,9 +196,9 @@ func (v *View) VirtualHost(ctx context.Context, host string) (*routev3.VirtualHo
 	if err != nil {
 		return nil, err
 	}
-	vh, err := v.awaitHost(ctx, host)
-	v.demand.Leave(s, errors.Is(err, client.ErrDoesNotExist))
-	return vh, err
+	vh, lack, err := v.awaitHost(ctx, host)
+	v.demand.Leave(s, lack != nil)
+	return vh, cmp.Or(err, lack)
 }
 
 func (v *View) holdHost(host string) (release func()) {
@@ -205,8 +206,8 @@ func (v *View) holdHost(host string) (release func()) {
 	return func() { v.change(func(c *core, now time.Time) { c.releaseHost(now, host) }) }
 }
 
-func (v *View) awaitHost(ctx context.Context, host string) (found *routev3.VirtualHost, err error) {
-	var lack error
+// awaitHost blocks until a snapshot has a virtual host, or knows that there is none; lack says why.
+func (v *View) awaitHost(ctx context.Context, host string) (found *routev3.VirtualHost, lack, err error) {
 	key := slotKey{true, host}
 	err = v.wait(ctx, key, func(s *Snapshot) (bool, []slotKey) {
 		on := []slotKey{hostKey(host)}
@@ -221,14 +222,14 @@ func (v *View) awaitHost(ctx context.Context, host string) (found *routev3.Virtu
 		}
 		why, lacks := s.lacks(host)
 		if lacks {
-			found, lack = nil, join(fmt.Errorf("xds: the view of %q: %w: a virtual host for %q", v.root.Name, client.ErrDoesNotExist, host), why)
+			found, lack = nil, fmt.Errorf("xds: the view of %q: a virtual host for %q: %w", v.root.Name, host, why)
 		}
 		return lacks, on
 	})
-	if err = cmp.Or(err, lack); err != nil {
-		return nil, err
+	if cmp.Or(err, lack) != nil {
+		return nil, lack, err
 	}
-	return found, nil
+	return found, nil, nil
 }
 
 // hostOf finds the virtual host of a host name, and says whether it is there without being asked
@@ -261,7 +262,12 @@ func (v *publishedHosts) lists() ([]*routev3.VirtualHost, []string) {
 		for _, h := range v.found.Values() {
 			v.onDemand = append(v.onDemand, h.message)
 		}
-		v.without = v.missing.Keys()
+		v.missing.Scan(func(host string, why error) bool {
+			if absent(why) {
+				v.without = append(v.without, host)
+			}
+			return true
+		})
 	})
 	return v.onDemand, v.without
 }
@@ -303,19 +309,28 @@ func (s *Snapshot) unknown(vh *routev3.VirtualHost) (all []slotKey) {
 
 // lacks says whether no route configuration may yet get a virtual host, and why if that is known.
 func (s *Snapshot) lacks(host string) (why error, lacks bool) {
+	none := client.ErrDoesNotExist
 	for _, rc := range s.Routes {
-		if rc.Message.GetVhds() != nil && !rc.misses(host) {
-			return nil, false
+		if rc.Message.GetVhds() != nil {
+			switch reason := rc.misses(host); {
+			case reason == nil:
+				return nil, false
+			case !absent(reason):
+				why = join(why, reason)
+			}
 		}
-		why = join(why, rc.unserved)
+		none = join(none, rc.unserved)
 	}
-	return why, true
+	return cmp.Or(why, none), true
 }
 
-func (rc *RouteConfig) misses(host string) bool {
+func absent(err error) bool { return errors.Is(err, client.ErrDoesNotExist) }
+
+// misses is why there is no virtual host on demand; nil if that is not known.
+func (rc *RouteConfig) misses(host string) error {
 	if rc.vhds == nil {
-		return false
+		return nil
 	}
-	missing, _ := rc.vhds.missing.Get(host)
-	return missing
+	why, _ := rc.vhds.missing.Get(host)
+	return why
 }

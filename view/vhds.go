@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/tidwall/btree"
 
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/domains"
 	"github.com/xdswatch/xdswatch/internal/protoequal"
 )
@@ -49,7 +51,7 @@ type virtualHosts struct {
 // hostsTable is what snapshots have of VHDS.
 type hostsTable struct {
 	found   *btree.Map[string, *virtualHost] // by name
-	missing *btree.Map[string, bool]         // by host name (VHDS-3)
+	missing *btree.Map[string, error]        // why there is none, by host name (VHDS-3)
 	domains *hostDomains
 }
 
@@ -112,7 +114,7 @@ func (c *core) draftVHDS(s *shape, rc *RouteConfig, p *resourcePart) {
 			routes: p, source: source, wildcard: wildcard,
 			subscribed: map[string]*resourcePart{}, given: map[string]*virtualHost{}, differ: map[string]bool{},
 			hostsTable: hostsTable{
-				btree.NewMap[string, *virtualHost](degree), btree.NewMap[string, bool](degree), domains.New[[]*virtualHost](ignorePort),
+				btree.NewMap[string, *virtualHost](degree), btree.NewMap[string, error](degree), domains.New[[]*virtualHost](ignorePort),
 			},
 		}
 	}
@@ -179,7 +181,7 @@ func (c *core) unsubscribeHost(v *virtualHosts, host string) {
 	p.answers = slices.DeleteFunc(p.answers, func(n hostName) bool { return n == hostName{v, host} })
 	c.enqueue(p)
 	c.give(v, byHost+host, nil)
-	c.setMissing(v, host, false)
+	c.setMissing(v, host, nil)
 }
 
 // answerHost takes what came for a host name.
@@ -192,15 +194,32 @@ func (c *core) answerHost(v *virtualHosts, host string, p *resourcePart) {
 		read = c.readOnDemand(message, host, v.domains.IgnorePort())
 	}
 	c.give(v, byHost+host, read)
-	c.setMissing(v, host, read != nil && read.lacksHost || read == nil && !p.state.open()) // VHDS-3
+	// VHDS-3: there is none.
+	// ONDEMAND-1: an error ends the waiting too, and is another answer.
+	switch {
+	case read != nil && read.lacksHost:
+		c.setMissing(v, host, client.ErrDoesNotExist)
+	case read == nil && !p.state.open():
+		c.setMissing(v, host, missed(p.err))
+	default:
+		c.setMissing(v, host, nil)
+	}
 }
 
-func (c *core) setMissing(v *virtualHosts, host string, missing bool) {
-	if was, _ := v.missing.Get(host); was == missing {
+// missed is why there is no virtual host, given the error of its resource. One that cannot be asked for does not exist.
+func missed(err error) error {
+	if e, ok := errors.AsType[*client.ResourceError](err); ok && e.Kind == client.ErrorConfig {
+		return client.ErrDoesNotExist
+	}
+	return err
+}
+
+func (c *core) setMissing(v *virtualHosts, host string, why error) {
+	if was, _ := v.missing.Get(host); sameError(was, why) {
 		return
 	}
-	if missing {
-		v.missing.Set(host, true)
+	if why != nil {
+		v.missing.Set(host, why)
 	} else {
 		v.missing.Delete(host)
 	}

@@ -38,7 +38,7 @@ func (d *driver) checkHosts() {
 				note(byHost+host, vh)
 			}
 			missing, _ := h.missing.Get(host)
-			if want := p != nil && (vh == nil && !p.state.open() || vh != nil && vh.lacksHost); missing != want {
+			if want := p != nil && (vh == nil && !p.state.open() || vh != nil && vh.lacksHost); (missing != nil) != want {
 				d.t.Errorf("%s is missing: %t", host, missing)
 			}
 			return true

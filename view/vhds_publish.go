@@ -64,7 +64,7 @@ func (v *virtualHosts) same(was *RouteConfig) bool {
 		now, _ := v.found.Get(key)
 		old, _ := was.vhds.found.Get(key)
 		missing, _ := v.missing.Get(key)
-		if was, _ := was.vhds.missing.Get(key); was != missing || !now.same(old) {
+		if was, _ := was.vhds.missing.Get(key); absent(was) != absent(missing) || !now.same(old) {
 			return false
 		}
 	}

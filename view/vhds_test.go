@@ -10,6 +10,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -20,7 +21,7 @@ import (
 // A host name that no virtual host matches is asked for as ROUTES/HOST; the answer is the virtual
 // host that has this name as an alias, or none.
 //
-// spec: VHDS-1, VHDS-2, VHDS-3
+// spec: ONDEMAND-1, VHDS-1, VHDS-2, VHDS-3
 func TestVirtualHostOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := testutil.NewServer()
@@ -82,6 +83,19 @@ func TestVirtualHostOnDemand(t *testing.T) {
 			if a := <-answers; a.err != nil || a.vh.GetName() != "b.org|c.org" {
 				t.Errorf("b.org: %v, %v", a.vh, a.err)
 			}
+		}
+		ask("denied.org")
+		denied := testutil.Delta(kinds["vhds"].TypeURL(), "n", nil)
+		denied.ResourceErrors = []*discoveryv3.ResourceError{{
+			ResourceName: &discoveryv3.ResourceName{Name: "r/denied.org"}, ErrorDetail: &statuspb.Status{Code: 7, Message: "not you"},
+		}}
+		must(t, st.Send(denied))
+		// ONDEMAND-1: an error is an answer, and not that there is none.
+		if a := <-answers; a.err == nil || errors.Is(a.err, client.ErrDoesNotExist) || !strings.Contains(a.err.Error(), "not you") {
+			t.Errorf("denied.org: %v, %v", a.vh, a.err)
+		}
+		if missing := v.Snapshot().Routes[0].Missing(); len(missing) > 0 {
+			t.Errorf("missing are %q", missing)
 		}
 		ask("nosuch.org")
 		send("vhds", []*discoveryv3.Resource{{Name: "r/nosuch.org", Aliases: []string{"r/nosuch.org"}}})
