@@ -328,7 +328,11 @@ func absent(err error) bool { return errors.Is(err, client.ErrDoesNotExist) }
 
 // misses is why there is no virtual host on demand; nil if that is not known.
 func (rc *RouteConfig) misses(host string) error {
-	if rc.vhds == nil {
+	switch {
+	case rc.vhds != nil:
+	case rc.from == nil && rc.unserved != nil: // none can be had
+		return client.ErrDoesNotExist
+	default:
 		return nil
 	}
 	why, _ := rc.vhds.missing.Get(host)

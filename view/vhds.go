@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/domains"
 	"github.com/xdswatch/xdswatch/internal/protoequal"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // vhdsState is what a core has of VHDS.
@@ -98,6 +100,11 @@ func (c *core) releaseHost(now time.Time, host string) {
 // draftVHDS finds the virtual hosts of VHDS of a route configuration.
 func (c *core) draftVHDS(s *shape, rc *RouteConfig, p *resourcePart) {
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
+		return
+	}
+	// VHDS-1, C-3: the names of its virtual hosts would be structured ones of another type.
+	if xdstp.IsXDSTP(p.name) {
+		rc.unserved = fmt.Errorf("virtual hosts on demand of a route configuration with an xdstp name: %w", errors.ErrUnsupported)
 		return
 	}
 	source, ignorePort := rc.Message.GetVhds().GetConfigSource(), rc.Message.GetIgnorePortInHostMatching()

@@ -107,6 +107,44 @@ func TestVirtualHostOnDemand(t *testing.T) {
 	})
 }
 
+// The names below a structured one would be of another type, so nothing is asked for. Whoever wants a virtual host hears why.
+//
+// spec: VHDS-1 C-3
+func TestVirtualHostOfStructuredRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name = "xdstp://a/envoy.config.route.v3.RouteConfiguration/r"
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		boot.Authorities = map[string]bootstrap.Authority{"a": {}}
+		c := dialling(t, srv, client.Config{Bootstrap: boot, Variant: client.VariantDelta})
+		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: name}, Config{})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		rc := res(t, "rds r own.org=a vhds").(*routev3.RouteConfiguration)
+		rc.Name = name
+		must(t, st.Send(testutil.Delta(kinds["rds"].TypeURL(), "n", []*discoveryv3.Resource{testutil.Wrapped(name, "1", rc)})))
+		synctest.Wait()
+		must(t, st.Send(testutil.Delta(kinds["cds"].TypeURL(), "n", []*discoveryv3.Resource{testutil.Wrapped("a", "1", res(t, "cds a static:1.1.1.1"))})))
+		must(t, v.Ready(t.Context()))
+		if note := v.Snapshot().Routes[0].Note; note == nil || !strings.Contains(note.Error(), "xdstp name") {
+			t.Errorf("the note is %v", note)
+		}
+		_, err = v.VirtualHost(t.Context(), "b.org")
+		if !errors.Is(err, client.ErrDoesNotExist) || !strings.Contains(err.Error(), "xdstp name") {
+			t.Errorf("b.org: %v", err)
+		}
+		for _, r := range st.Requests() {
+			if r.TypeURL() == vhdsKind.TypeURL() {
+				t.Errorf("asked for virtual hosts: %v", r)
+			}
+		}
+		v.Stop()
+		<-v.Done()
+	})
+}
+
 // In state of the world nothing is asked for: virtual hosts on demand are for delta alone. Whoever
 // wants one hears why, and the route configuration goes on without them.
 //
