@@ -92,7 +92,8 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
+	node := completed(boot.Node)
+	params, err := nodeparams.Render(node, boot.NodeContextParams)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func New(config Config) (*Client, error) {
 	if c.config.Transport == nil {
 		c.config.Transport = c.newTransport()
 	}
-	if c.ownBytes, err = encodeNode(completed(boot.Node)); err != nil {
+	if c.ownBytes, err = encodeNode(node); err != nil {
 		return nil, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
 	ec := engine.Config{

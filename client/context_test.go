@@ -98,6 +98,40 @@ func TestBadContext(t *testing.T) {
 	})
 }
 
+// An alternative is asked for with what is the client's own too, and an entry with the parameters of its list. The node is as
+// requests have it.
+//
+// spec: CTX-1 CTX-2 ALT-1
+func TestContextOfAlternatives(t *testing.T) {
+	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
+		const collection = "envoy.config.cluster.v3.ClusterCollection"
+		other.Close()
+		_, err := r.c.WatchAll(t.Context(), cds.Type, "xdstp://other/"+collection+"/x#alt=xdstp://same/"+collection+"/y", func(client.Batch[any]) {})
+		must(t, err)
+		for _, name := range []string{clusterName + "/one#alt=xdstp://same/" + clusterName + "/two", collection + "/z#entry=e"} {
+			_, err := r.c.Watch(t.Context(), cds.Type, "xdstp://other/"+name, func(client.Event[any]) {})
+			must(t, err)
+		}
+		synctest.Wait()
+		const feature, node = "?xds.client_feature.lb=true", "&xds.node.user_agent_name=xdswatch"
+		var names []string
+		for _, row := range r.c.Dump() {
+			names = append(names, row.Name)
+		}
+		slices.Sort(names)
+		same(t, "names", names, []string{
+			"xdstp://other/" + clusterName + "/one" + feature, "xdstp://other/" + collection + "/x" + feature + node,
+			"xdstp://other/" + collection + "/z" + feature + node, "xdstp://same/" + clusterName + "/two" + feature,
+			"xdstp://same/" + collection + "/y" + feature + node,
+		})
+	}, func(c *client.Config) {
+		c.Bootstrap.NodeContextParams = []string{"user_agent_name"}
+		c.Context = func(string) xdstp.Context {
+			return xdstp.Context{Features: []xdstp.Param{xdstp.ClientFeature("lb")}}
+		}
+	})
+}
+
 // The node's parameters are for collections of Listeners and Clusters alone.
 // spec: CTX-2
 func TestNodeParametersOfOtherTypes(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 )
 
 // twoServers is a rig whose authority "other" has a server of its own.
-func twoServers(t *testing.T, test func(t *testing.T, r *rig, other *testutil.Server)) {
+func twoServers(t *testing.T, test func(t *testing.T, r *rig, other *testutil.Server), changes ...func(*client.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := testutil.NewServer(), testutil.NewServer(testutil.Named("other"))
 		t.Cleanup(other.Close)
@@ -35,6 +35,9 @@ func twoServers(t *testing.T, test func(t *testing.T, r *rig, other *testutil.Se
 			c.Bootstrap.Authorities = map[string]bootstrap.Authority{
 				"other": {Servers: []bootstrap.ManagementServer{{URI: other.Target(), ChannelCreds: bootstrap.Insecure()}}},
 				"same":  {},
+			}
+			for _, change := range changes {
+				change(c)
 			}
 		})
 		test(t, r, other)

@@ -134,7 +134,7 @@ func (v *view) nameInContext(to *target, collection bool) error {
 
 // inContext looks at the context parameters that the program gave, and adds what is the client's own: for
 // collections of Listeners and Clusters fields of the node, for all what the program's hook says (xRFC TP1,
-// "Context parameters").
+// "Context parameters"). Alternatives are named by the program too.
 func (v *view) inContext(kind resource.AnyType, l xdstp.Locator, collection bool) (xdstp.Locator, error) {
 	if !v.received {
 		// CTX-1: xds.* is the client's.
@@ -142,21 +142,39 @@ func (v *view) inContext(kind resource.AnyType, l xdstp.Locator, collection bool
 			return l, err
 		}
 	}
-	if l.Scheme == xdstp.SchemeFile {
-		return l, nil
-	}
-	var ctx xdstp.Context
+	var one xdstp.Context
 	// CTX-3: the program's hook.
 	if v.client.config.Context != nil {
-		ctx = v.client.config.Context(kind.TypeURL())
+		one = v.client.config.Context(kind.TypeURL())
 	}
-	if collection && kind.FullState() {
+	all := one
+	if kind.FullState() {
 		// CTX-2: the node's parameters, for collections of types whose responses hold everything, as Listeners and Clusters.
-		ctx.Node = slices.Concat(v.client.nodeParams, ctx.Node)
+		all.Node = slices.Concat(v.client.nodeParams, one.Node)
 	}
-	if err := ctx.Check(); err != nil {
+	if err := all.Check(); err != nil {
 		return l, err
 	}
-	l.Name = ctx.Apply(l.Name)
-	return l, nil
+	return withContext(l, one, all, collection), nil
+}
+
+// withContext gives a locator and its alternatives the parameters of one resource or, if they lead to a collection or to an entry
+// of one, those of all.
+func withContext(l xdstp.Locator, one, all xdstp.Context, collection bool) xdstp.Locator {
+	_, entry := l.Entry()
+	switch {
+	case l.Scheme == xdstp.SchemeFile:
+	case collection || entry:
+		l.Name = all.Apply(l.Name)
+	default:
+		l.Name = one.Apply(l.Name)
+	}
+	l.Directives = slices.Clone(l.Directives)
+	for i := range l.Directives {
+		if d := &l.Directives[i]; d.Alt != nil {
+			alt := withContext(*d.Alt, one, all, collection)
+			d.Alt = &alt
+		}
+	}
+	return l
 }
