@@ -32,7 +32,7 @@ type aliases struct {
 type aliasTarget struct {
 	name  string // the resource's own, canonical
 	subs  []*subscription
-	homes []*collection // one of each source that one of subs belongs or belonged to
+	homes []*collection // for each source that one of subs belongs to, or did, one of its collections
 }
 
 // identical says that two payloads are the same bytes in the same place.
@@ -78,7 +78,7 @@ func (a *aliases) remove(sub *subscription) {
 	}
 	sub.alter(func(x *extra) { x.target = nil })
 	a.count--
-	if n.subs = without(n.subs, sub); len(n.subs) == 0 {
+	if n.subs = removeFrom(n.subs, sub); len(n.subs) == 0 {
 		delete(a.targets, n.name)
 	}
 }

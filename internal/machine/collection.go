@@ -203,7 +203,7 @@ func (c *collection) end() {
 	cache, share := c.cache, c.source.share(c.cache)
 	delete(share.loads, &c.subscription) // the store's answer is not waited for any more
 	if l := c.link(); l != nil && l.busy != nil {
-		l.busy.completes = without(l.busy.completes, c)
+		l.busy.completes = removeFrom(l.busy.completes, c)
 	}
 	if c.isGlob() {
 		cache.drop(&c.subscription)

@@ -19,7 +19,7 @@ func (l *link) composeSotW(what debt, a reply, node []byte) [][]byte {
 	l.setForm(form)
 	changed := form != before || len(added)+len(removed) > 0
 	if form == wildLegacy {
-		added = l.beside(added)
+		added = l.namedBeside(added)
 		changed = form != before // the wildcard's request has no names
 	} else if before == wildLegacy {
 		added = l.allWanted()
@@ -283,8 +283,8 @@ func (l *link) fit(first bool, size int, names, members []*subscription) (ordere
 // globsFirst puts globs before other names: versions of their members mean nothing without
 // them.
 func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
-	names := leaveOut(subs, (*subscription).isCollection)
-	all := leaveOut(subs, func(sub *subscription) bool { return !sub.isCollection() })
+	names := except(subs, (*subscription).isCollection)
+	all := except(subs, func(sub *subscription) bool { return !sub.isCollection() })
 	return len(all), slices.Concat(all, names)
 }
 

@@ -94,7 +94,7 @@ func nextDecoded(tasks *[]*Task) (t *Task) {
 // Item is one payload.
 type Item struct {
 	Raw []byte // who decodes it puts a copy in its place that may be kept
-	// Old is the accepted payload of the same kind; nil if there is none.
+	// Old is the accepted payload, if that is a locator too or, as this one, none; nil if there is none.
 	Old []byte
 	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
 	Attributes, OldAttributes *wire.Attributes

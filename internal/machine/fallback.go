@@ -100,14 +100,14 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	}
 	dst.troubled = true // watches may know of another server's trouble, so they are told when this server speaks
 	for i := was + 1; i <= to; i++ {
-		m.countWatch(now, src.streams[i], +src.watches)
+		m.watchesChanged(now, src.streams[i], +src.watches)
 	}
 	// FALLBACK-5: the streams of the servers after it end, unless another source uses them.
 	for i := to + 1; i <= was; i++ {
-		m.countWatch(now, src.streams[i], -src.watches)
+		m.watchesChanged(now, src.streams[i], -src.watches)
 	}
 	if to > was && from.state == up {
-		m.closeStream(now, from)
+		m.renewStream(now, from)
 	}
 }
 
@@ -153,7 +153,7 @@ func (m *Machine) handOver(now time.Time, sh *share, was int) {
 // calls it counts the watches of the source next, which opens a new stream.
 func (m *Machine) closeIfNamed(now time.Time, src *source, s *stream) {
 	if s.state == up && (s.watches == 0 || slices.ContainsFunc(s.links, func(l *link) bool { return l.namesAnyOf(src) })) {
-		m.closeStream(now, s)
+		m.renewStream(now, s)
 	}
 }
 

@@ -52,7 +52,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement) {
 		m.endCollectionFault(sub.of)
 	case reason != 0:
 		resp.took = true
-		m.remove(now, sub, reason)
+		m.takeDeletion(now, sub, reason)
 	case it.kind == statesTwice:
 		fail(FaultRejected, errTwice, StatusNacked)
 	case it.kind == statesError: // ERR-6

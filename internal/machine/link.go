@@ -45,7 +45,7 @@ type onStream struct {
 	lastFullState serial    // of the last response that held everything; 0 before one did, and when a legacy wildcard begins
 	replies       []reply
 	message       message         // that is with the writer
-	paced         time.Time       // a request that only changes names may not leave before
+	paced         time.Time       // a request that is no reply and only changes what is wanted does not leave before this
 	toSweep       []*subscription // that the server has to speak of; see [link.decidedFor]
 	sweepTimer    timer           // when it rings, the first due of unconfirmed go
 	sweepCount    int             // how many were in toSweep when sweepTimer was set: each had a full period
@@ -203,14 +203,6 @@ func (l *link) keepFor() time.Duration {
 
 // keepsForGood says whether what a server deletes is held for good.
 func (l *link) keepsForGood() bool { return l.keepFor() < 0 }
-
-// without takes a value out of a list, which is changed.
-func without[T comparable](ws []T, w T) []T {
-	if i := slices.Index(ws, w); i >= 0 {
-		return slices.Delete(ws, i, i+1)
-	}
-	return ws
-}
 
 // named says whether the last request, or in delta the requests of this stream, named a subscription, or asked for the
 // wildcard in any form. Names beside a legacy wildcard count as named in state of the world too, where no request has them.

@@ -9,7 +9,7 @@ import (
 // quirk is what some servers do that the protocol does not foresee, and what the client does about
 // it, on one stream. Each has a file of its own, quirk_*.go, and a line in [newQuirks]; without both the
 // quirk is gone, and the rest works as before. What a quirk itself waits for are alarms on the stream's clock; its hook
-// earliest delays a type. No hook ends the stream, since its caller goes on with that: an alarm may ([Machine.restartPaced],
+// earliest delays a type. No hook ends the stream, since its caller goes on with the stream: an alarm may ([Machine.restartPaced],
 // which has pauses of its own).
 type quirk interface {
 	// forget: an incarnation of the stream is over, and what was known of it.

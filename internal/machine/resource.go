@@ -115,9 +115,9 @@ func (m *Machine) dropState(sub *subscription) {
 	}
 }
 
-// remove notes that there is no such resource, since the server said so or was silent. A held value stays if the client is
+// takeDeletion notes that there is no such resource, since the server said so or was silent. A held value stays if the client is
 // configured to keep what servers delete.
-func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
+func (m *Machine) takeDeletion(now time.Time, sub *subscription, reason Reason) {
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {
 		m.ignoreDeletion(now, sub, reason)

@@ -187,7 +187,7 @@ func (m *Machine) sent(now time.Time, l *link) (fresh []*subscription) {
 		switch {
 		// WILD-2, P-1: the full state that answered the legacy wildcard on this stream does not have the name.
 		case l.lastFullState != 0 && l.form == wildLegacy && sub.wanted() && !sub.exists() && !sub.isCollection():
-			m.remove(now, sub, ReasonAbsent)
+			m.takeDeletion(now, sub, ReasonAbsent)
 		default:
 			// LKG-5: a full state that came before the request left does not lack it.
 			if sub.unanswered() && !sub.usable() && sub.seen.before(l.lastFullState) {

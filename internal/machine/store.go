@@ -110,7 +110,7 @@ func (m *Machine) unstore(sub *subscription) {
 // storeComplete has the store keep that a collection's first state came.
 func (m *Machine) storeComplete(now time.Time, c *collection) {
 	if c.storable() {
-		c.cache.unsettled = append(without(c.cache.unsettled, c), c)
+		c.cache.unsettled = append(removeFrom(c.cache.unsettled, c), c)
 		m.keepStored(&c.subscription, Kept{Name: c.name, Server: c.stream().server, Updated: now.UnixNano(), Complete: true})
 	}
 }

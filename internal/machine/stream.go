@@ -111,27 +111,8 @@ func (s *stream) mayHold(size int) bool {
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.AlwaysFull }
 
-// In delta the client owes a reply to each response. A server may read slowly, or not at all, and still send. So the client
-// stops reading when it owes too many.
-const (
-	maxOwed     = 100              // replies that the client itself holds back
-	maxOwedSize = 1 << 20          // bytes of those that wait for a server to take one
-	takeTimeout = 30 * time.Second // for a server to take a request, from when the client stopped reading for that
-)
-
-// repliesOwed counts the replies that are owed one by one in delta, and their bytes.
-func (s *stream) repliesOwed() (n, size int) {
-	if !s.Delta {
-		return 0, 0
-	}
-	for _, l := range s.links {
-		n += len(l.replies)
-		for i := range l.replies {
-			size += l.replies[i].size()
-		}
-	}
-	return n, size
-}
+// takeTimeout is how long a server may take no request, from when the client stopped reading for that.
+const takeTimeout = 30 * time.Second
 
 // takeBy is until when the server has to take the request that is with the writer; zero for any time.
 func (s *stream) takeBy() time.Time {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -71,37 +70,6 @@ func (s *stream) reset(now time.Time) {
 	s.alarms.tidy()
 }
 
-// errDeaf ends a stream on which client and server would wait for each other for ever.
-var errDeaf = fmt.Errorf("the server took no request for %v, and its responses wait for more than %d bytes of answers", takeTimeout, maxOwedSize)
-
-// readOn has the next response read, if handlers are done with the last one, which may be of an earlier incarnation, and
-// if not too many replies are owed.
-func (m *Machine) readOn(now time.Time, s *stream) {
-	// FC-1: handlers still have the last one.
-	if s.state != up || s.undelivered {
-		return
-	}
-	// S-2: a flood is read no faster than it is answered.
-	if n, size := s.repliesOwed(); size > maxOwedSize || n > maxOwed && s.repliesHeldBack(now) > maxOwed {
-		s.heldBack = now
-		return
-	}
-	s.heldBack = time.Time{}
-	s.clock.run(now)
-	m.fx.Read = append(m.fx.Read, s.ref)
-}
-
-// repliesHeldBack counts the replies that the client itself does not send yet. Others wait for the server to take one.
-func (s *stream) repliesHeldBack(now time.Time) (n int) {
-	throttled := now.Before(s.Rate.ready(&s.throttle))
-	for _, l := range s.links {
-		if at, _ := l.notBefore(debt{reply: true}); throttled || now.Before(at) {
-			n += len(l.replies)
-		}
-	}
-	return n
-}
-
 // delivered: handlers are done with a response.
 func (m *Machine) delivered(now time.Time, r Ref) {
 	s := m.streams[r.Stream]
@@ -167,12 +135,12 @@ func (m *Machine) retry(s *stream) {
 	s.goIdle()
 }
 
-// closeStream ends a stream that the server has not ended. A stream that is wanted is opened again at once. The client does
+// renewStream ends a stream that the server has not ended. A stream that is wanted is opened again at once. The client does
 // so where the server would not send on the old stream what is needed: another server is active now (activate); requests
 // named the subscriptions before (closeIfNamed, answeredUnwanted); the server ignores names that are added ([hushes]), or a
 // wildcard that begins or ends (outdated); or it says nothing of a type (passesOver). A stream that nobody wants stays
 // closed.
-func (m *Machine) closeStream(now time.Time, s *stream) {
+func (m *Machine) renewStream(now time.Time, s *stream) {
 	m.fx.Close = append(m.fx.Close, s.ref)
 	if m.endIncarnation(now, s, nil) {
 		m.open(s)
@@ -185,7 +153,7 @@ func (m *Machine) closeStream(now time.Time, s *stream) {
 // it, a wait follows, so that a program that watches and stops in a loop does not dial more often.
 func (m *Machine) giveUp(now time.Time, s *stream) {
 	responded := s.responded
-	if m.closeStream(now, s); !responded {
+	if m.renewStream(now, s); !responded {
 		s.state = waiting
 		m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref, Server: s.server, Short: true})
 	}
@@ -233,9 +201,9 @@ func (m *Machine) forgetTypes(s *stream) bool {
 	return false
 }
 
-// countWatch counts the watches of a stream: the first opens it, and with the end of the last it begins to linger. A wait
+// watchesChanged counts the watches of a stream: the first opens it, and with the end of the last it begins to linger. A wait
 // between streams goes on without watches: a watch that begins meanwhile is told the trouble at once, and waits for the rest.
-func (m *Machine) countWatch(now time.Time, s *stream, by int) {
+func (m *Machine) watchesChanged(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {
 	case s.watches == 0 && (s.state == up || s.state == opening):

@@ -131,21 +131,10 @@ func (sub *subscription) authority() string {
 // watches are those that are not over, in the order in which they began. The list may be kept: it is not changed.
 func (sub *subscription) watches() []*Watch {
 	if sub.rare().over > 0 {
-		sub.joined = leaveOut(sub.joined, func(w *Watch) bool { return w.sub == nil })
+		sub.joined = except(sub.joined, func(w *Watch) bool { return w.sub == nil })
 		sub.alter(func(x *extra) { x.over = 0 })
 	}
 	return sub.joined
-}
-
-// leaveOut is a list without some of it. The list is not changed, and may be the result.
-func leaveOut[T any](all []T, which func(T) bool) []T {
-	switch first := slices.IndexFunc(all, which); {
-	case first < 0:
-		return all
-	case len(all) == 1: // as most lists of watches
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(all), which)
 }
 
 // patient says that all of some watches are patient: for them nothing follows from silence. There is at least one.

@@ -104,6 +104,6 @@ func (m *Machine) removeUnconfirmed(now time.Time, subs []*subscription) {
 	for _, sub := range subs {
 		sub.unconfirmed = false
 		// DELTA-4: it was not listed, so the server did not have to say that it is gone.
-		m.remove(now, sub, ReasonAbsent)
+		m.takeDeletion(now, sub, ReasonAbsent)
 	}
 }

@@ -90,13 +90,13 @@ func (m *Machine) timedOut(now time.Time, sub *subscription) {
 	switch {
 	// WILD-7: nobody watches its name any more, so it goes as other members do that the server does not confirm.
 	case !sub.lives():
-		m.remove(now, sub, ReasonTimeout)
+		m.takeDeletion(now, sub, ReasonTimeout)
 	// DNE-8: silence is an error. A stale value stays, unless a state lacks it.
 	case l.stream.TransientTimeout > 0, sub.stale() && !lacked:
 		m.setStatus(sub, StatusTimeout, ReasonTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, sub.informed())
 	// LKG-5: what a state lacks goes from the store too, if the store has not answered yet.
 	case known, lacked && !sub.loaded():
-		m.remove(now, sub, ReasonTimeout)
+		m.takeDeletion(now, sub, ReasonTimeout)
 	default:
 		// DNE-7, S-9: there is no such resource; the subscription stays.
 		m.setStatus(sub, StatusDoesNotExist, ReasonTimeout, nil, sub.informed())

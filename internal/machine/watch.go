@@ -19,9 +19,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.await(now, sub) // a request has already subscribed to it
 	}
 	for _, s := range src.reached() {
-		m.countWatch(now, s, +1)
+		m.watchesChanged(now, s, +1)
 		if s.link(w.Type.URL).answeredUnwanted(w.sub) {
-			m.closeStream(now, s)
+			m.renewStream(now, s)
 		}
 	}
 	m.loadSoon(now, w.sub)
@@ -134,7 +134,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		}
 	}
 	for _, s := range src.reached() {
-		m.countWatch(now, s, -1)
+		m.watchesChanged(now, s, -1)
 	}
 	// SOTW-6: a subscription that the server was told of is kept.
 	if !sub.lives() {

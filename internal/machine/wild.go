@@ -68,9 +68,9 @@ func (l *link) outdated() bool {
 	return l.form == wildLegacy
 }
 
-// beside keeps of some names those that count as subscribed to from now on beside a legacy wildcard, in state of the world,
+// namedBeside keeps of some names those that count as subscribed to from now on namedBeside a legacy wildcard, in state of the world,
 // though no request names them. Structured names do not: they wait for a request that names them.
-func (l *link) beside(subs []*subscription) []*subscription {
+func (l *link) namedBeside(subs []*subscription) []*subscription {
 	return slices.DeleteFunc(subs, func(sub *subscription) bool {
 		return !l.owns(sub) || sub.subscribed || structured(sub.name)
 	})
@@ -105,5 +105,5 @@ func (m *Machine) restartPaced(now time.Time, s *stream) {
 		s.restarts = pauses{} // the stream stood for long
 	}
 	s.restarts.begin(now, restartFirst, restartMost)
-	m.closeStream(now, s)
+	m.renewStream(now, s)
 }
