@@ -165,8 +165,8 @@ type Features struct {
 	TrustedXDSServer bool
 	// ResumeVersion, "xdswatch.resume_version", makes the first request of a new stream in state
 	// of the world have the version that was accepted on the last stream, if everything that is
-	// subscribed to is held or known not to exist: a server that remembers its versions need not
-	// send again what the client holds. With a wildcard only types whose responses hold everything,
+	// subscribed to is held or known not to exist, and nothing of a later, refused response is held: a
+	// server that remembers its versions need not send again what the client holds. With a wildcard only types whose responses hold everything,
 	// as listeners and clusters, have a version. Without the feature a new stream has none, as in
 	// the xDS protocol, since some servers count versions from 1 with each process, or for each
 	// replica, and send nothing if the numbers are equal by chance.
