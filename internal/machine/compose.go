@@ -178,7 +178,7 @@ func (l *link) appendVersions(msg []byte, names []*subscription, named int, memb
 			l.unlisted(sub)
 		default:
 			l.claimsHeld, sub.of.listed = true, true
-			msg = wire.AppendInitialVersion(msg, name, sub.acceptedVersion())
+			msg = wire.AppendInitialVersion(msg, name, sub.version)
 			if told != nil {
 				told[name] = true
 			}
@@ -290,7 +290,7 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 
 // sizeOfVersion is what an initial version takes, or some bytes more.
 func (sub *subscription) sizeOfVersion() int {
-	return wire.SizeInitialVersion(sub.versionName(), sub.acceptedVersion())
+	return wire.SizeInitialVersion(sub.versionName(), sub.version)
 }
 
 // postpone leaves names for the next message, though the set of those that the server knows of has them.

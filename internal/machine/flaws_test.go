@@ -194,7 +194,7 @@ func TestLastWhole(t *testing.T) {
 	r.late("whole whole", "bad 33 bad 33")
 	r.inStore("whole")
 	r.size(int64(len("whole") + len("bad 33")))
-	r.lists("whole")
+	r.lists("")
 	r.want("bad 33", 0, false, true)
 	r.want("whole", NoticeUpdated, true, false)
 	r.dumped(StatusAcked, "whole")
@@ -206,7 +206,7 @@ func TestLastWhole(t *testing.T) {
 	r.inStore("")
 	r.size(0)
 
-	// Another server did not give it.
+	// So it is if another server gives the same.
 	r.want("whole", NoticeUpdated, true, false)
 	r.want("bad 2", NoticeUpdated, true, true)
 	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{r.ref})

@@ -198,9 +198,9 @@ func (sub *subscription) counted() int64 {
 
 // listable says that there is a version of what is held that may be told to the active server.
 func (sub *subscription) listable() bool {
-	// DELTA-9: of a value with flaws the version is not accepted; that of the last whole one is told, if the same server gave it.
-	whole := sub.rare().whole
-	return sub.holdsOwn() && (len(sub.flaws()) == 0 || whole != nil && whole.from == sub.from)
+	// DELTA-9: of a value with flaws the version is not accepted. With that of the last whole one a server that is back at it would
+	// not say it again.
+	return sub.holdsOwn() && len(sub.flaws()) == 0
 }
 
 // holdsOwn says that a value is held that the active server gave and did not delete.
@@ -208,14 +208,6 @@ func (sub *subscription) holdsOwn() bool {
 	// DELTA-2: the version of a value that the server deleted, and that is kept, is not listed.
 	// ACK-10, DELTA-3, S-19: nor is the version of a value that another server gave.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
-}
-
-// acceptedVersion is the version of the value, or where that has flaws of the last whole one.
-func (sub *subscription) acceptedVersion() string {
-	if whole := sub.rare().whole; whole != nil {
-		return whole.Version
-	}
-	return sub.version
 }
 
 // absent says that there is no such resource, as far as is known. If its time to live ran out, nothing is known.
@@ -290,12 +282,10 @@ type given struct {
 }
 
 // Whole is a value without flaws after which one with flaws came. Watches use of the newer what can be used, and keep this one's
-// parts for the rest, also those that come late. The response of the newer was NACKed: what counts as accepted is this one, for
-// the versions that a new stream lists and for the store.
+// parts for the rest, also those that come late. The response of the newer was NACKed: the store keeps this one.
 type Whole struct {
 	Raw     []byte
 	Version string
-	from    uint16 // as subscription.from
 }
 
 // alter changes the extra of a subscription. It makes one first if there is none, and drops it if it is empty afterwards. It
@@ -357,7 +347,7 @@ func (sub *subscription) lastWhole() *Whole {
 	case len(sub.flaws()) > 0:
 		return sub.rare().whole
 	}
-	return &Whole{sub.raw, sub.version, sub.from}
+	return &Whole{sub.raw, sub.version}
 }
 
 // setRenewed notes whether a response that called the value new was refused.
