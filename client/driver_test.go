@@ -418,7 +418,7 @@ func describe(ev client.Event[any]) string {
 	case client.EventUpdated:
 		return fmt.Sprintf("updated %s %q version=%s%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes), script.Stale(ev.Stale))
 	case client.EventDoesNotExist:
-		return fmt.Sprintf("does-not-exist %s %s", ev.Name, ev.Reason)
+		return fmt.Sprintf("does-not-exist %s %s%s", ev.Name, ev.Reason, script.Stale(ev.Stale))
 	case client.EventFailed:
 		return fmt.Sprintf("failed %s %s", ev.Name, trouble(ev.Err))
 	case client.EventAmbientError:

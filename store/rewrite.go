@@ -79,6 +79,7 @@ func (w *rewriting) copy(chosen func(*entry) bool, session uint32) error {
 		if !chosen(&e) {
 			continue
 		}
+		e.time = w.goodAt(&e)
 		body, _, ok := bodyAt(w.from.at(e.off, int64(e.size)))
 		if !ok || r.parse(body) != nil {
 			continue

@@ -149,6 +149,7 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 	now := time.Now().UnixNano()
 	b = s.dir.buffer[:0]
 	if len(changes) == 0 {
+		s.alive = now
 		return appendRecord(b, &record{kind: recordAlive, time: now}, "", ""), 0
 	}
 	room := int64(math.MaxInt64 / 2)

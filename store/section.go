@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"os"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type section struct {
 	file    file   // open for writing; nil unless it is
 	session uint32 // the newest
 	own     bool   // that is of this process
+	alive   int64  // when it last said that all of the newest is good, in Unix nanoseconds
 	broken  bool   // the last write failed
 
 	rewrites bool // a test's: the file is written anew when it is opened
@@ -131,17 +133,37 @@ func (s *section) learn(w *window, info os.FileInfo) error {
 	if s.foreign = s.foreign || first && info != nil; s.foreign {
 		s.table, s.live = table{}, 0
 	}
-	now, oldest := time.Now(), int64(0)
-	if age := s.dir.options.MaxAge; age > 0 {
-		oldest = now.Add(-age).UnixNano()
-	}
+	now := time.Now()
 	for e := range s.all {
-		s.ahead = s.ahead || max(e.time, alive[e.session]) > now.UnixNano()
-		if e.time = max(e.time, alive[e.session]); e.time < oldest {
-			s.bury(e) // LKG-6: it is too old
+		e.time = max(e.time, alive[e.session])
+		s.ahead = s.ahead || e.time > now.UnixNano()
+	}
+	s.alive = alive[s.session]
+	s.buryOld(s.all, now)
+	return nil
+}
+
+// buryOld has entries be outdated that were good too long ago.
+func (s *section) buryOld(of iter.Seq[*entry], now time.Time) {
+	// LKG-6: nothing older than the maximum age.
+	age := s.dir.options.MaxAge
+	if age <= 0 {
+		return
+	}
+	oldest := now.Add(-age).UnixNano()
+	for e := range of {
+		if s.goodAt(e) < oldest {
+			s.bury(e)
 		}
 	}
-	return nil
+}
+
+// goodAt is when an entry was last good.
+func (s *section) goodAt(e *entry) int64 {
+	if s.own && e.session == s.session {
+		return max(e.time, s.alive)
+	}
+	return e.time
 }
 
 // take takes in a record.
@@ -224,6 +246,7 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 			return err
 		}
 	}
+	s.buryOld(s.of(names), time.Now())
 	for e := range s.of(names) {
 		s.yield(e, w.at(e.off, int64(e.size)), yield)
 	}

@@ -126,3 +126,33 @@ func TestTouchesAreBounded(t *testing.T) {
 		t.Errorf("%d resources are held, and the error is %v", len(got), err)
 	}
 }
+
+// The age is judged at each load, also where the file was read long before, and by the process that holds what it says.
+//
+// spec: LKG-6
+func TestAgeOfLongLivedDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hour = time.Hour
+		path := t.TempDir()
+		names := func(d *Directory) []string {
+			t.Helper()
+			loaded := []string{}
+			must(t, d.Load(clusters, nil, func(r client.StoredResource) { loaded = append(loaded, r.Name) }))
+			all, err := d.Names(clusters)
+			must(t, err)
+			same(t, "names", all, loaded)
+			return loaded
+		}
+		writer, reader := Dir(path, Options{MaxAge: 24 * hour}), Dir(path, Options{MaxAge: 24 * hour})
+		must(t, writer.Save(clusters, []client.StoredResource{put("a", "1")}))
+		same(t, "read at once", names(reader), []string{"a"})
+		time.Sleep(20 * hour)
+		must(t, writer.Save(clusters, nil)) // it is still good
+		time.Sleep(20 * hour)
+		same(t, "to the writer", names(writer), []string{"a"})
+		time.Sleep(20 * hour)
+		same(t, "to the writer, too late", names(writer), []string{})
+		same(t, "to a reader, too late", names(reader), []string{})
+		must(t, writer.Close())
+	})
+}

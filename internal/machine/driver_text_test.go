@@ -20,7 +20,7 @@ func describe(n Notice) string {
 	case NoticeUpdated:
 		return fmt.Sprintf("updated %s %s version=%s%s%s", name, strconv.Quote(n.Value.(string)), n.Version, beside(n.Attributes), script.Stale(n.Stale))
 	case NoticeDoesNotExist:
-		return fmt.Sprintf("does-not-exist %s %s", name, n.Reason)
+		return fmt.Sprintf("does-not-exist %s %s%s", name, n.Reason, script.Stale(n.Stale))
 	case NoticeFailed:
 		return fmt.Sprintf("failed %s %s", name, fault(n.Fault))
 	case NoticeAmbient:

@@ -28,7 +28,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version s
 func (m *Machine) leaveCollection(sub *subscription) {
 	if sub.target() != nil { // ALIAS-2
 		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.audience())
-		n.Version, n.Reason = "", ReasonRemoved
+		n.Version, n.Reason, n.Stale = "", ReasonRemoved, false // a server has spoken of the name
 	}
 }
 

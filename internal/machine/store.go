@@ -185,8 +185,8 @@ func (l *link) namesToKeep(c *collection) []string {
 	names := []string{c.name}
 	judged := l.cache.typ.Guarded && !l.keepsForGood()
 	for sub := range c.all() {
-		kept := sub.held() || sub.exists() && l.spokeOf(sub)
-		if kept && (!sub.stale() || judged && sub.of == c && !sub.wanted()) {
+		given := sub.held() && (!sub.stale() || judged && sub.of == c && !sub.wanted())
+		if given || sub.exists() && l.spokeOf(sub) {
 			names = append(names, sub.name)
 		}
 	}
