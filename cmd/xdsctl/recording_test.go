@@ -118,11 +118,37 @@ func TestStatesOfDelta(t *testing.T) {
 		}
 		p.response("d", recording.Delta, m)
 	}
+	const other = "xdstp://o/envoy.config.cluster.v3.Cluster/c"
 	delta("1", nil, "a", "b")
-	p.sotw("s", "7", cds.Type.TypeURL(), cluster("c"))
+	p.sotw("s", "7", cds.Type.TypeURL(), cluster(other))
 	delta("2", []string{"a"}, "b")
 	got, faults := p.read()
-	want := []string{"Cluster 1,7: a@v1/3 b@v1/3 c@7/3", "Cluster 2,7: b@v2/3 c@7/3"}
+	want := []string{"Cluster 1,7: a@v1/3 b@v1/3 " + other + "@7/45", "Cluster 7,2: b@v2/3 " + other + "@7/45"}
+	if !slices.Equal(got, want) || len(faults) > 0 {
+		t.Errorf("%q, %v", got, faults)
+	}
+}
+
+// Servers that speak of the same names stand in for each other: the one that spoke last counts, of clusters for all of them,
+// and of assignments for those that it has. A server that comes back with the version that it had is one that spoke.
+//
+// spec: FALLBACK-1 FALLBACK-5
+func TestStatesOfFallback(t *testing.T) {
+	p := newTape(t)
+	const structured = "xdstp://o/envoy.config.cluster.v3.Cluster/c"
+	p.sotw("one", "1", cds.Type.TypeURL(), cluster("a"), cluster("b"))
+	p.sotw("one", "1", eds.Type.TypeURL(), assignment("a", 0), assignment("b", 0))
+	p.sotw("other", "9", cds.Type.TypeURL(), cluster(structured))
+	p.sotw("two", "5", cds.Type.TypeURL(), cluster("b"))
+	p.sotw("two", "5", eds.Type.TypeURL(), assignment("b", 1))
+	p.sotw("one", "1", cds.Type.TypeURL(), cluster("a"), cluster("b"))
+	got, faults := p.read()
+	want := []string{
+		"Cluster 1,9: a@1/3 b@1/3 " + structured + "@9/45; ClusterLoadAssignment 1: a@1/3 b@1/3",
+		"Cluster 9,5: b@5/3 " + structured + "@9/45; ClusterLoadAssignment 1: a@1/3 b@1/3",
+		"Cluster 9,5: b@5/3 " + structured + "@9/45; ClusterLoadAssignment 1,5: a@1/3 b@5/5",
+		"Cluster 9,1: a@1/3 b@1/3 " + structured + "@9/45; ClusterLoadAssignment 1,5: a@1/3 b@5/5",
+	}
 	if !slices.Equal(got, want) || len(faults) > 0 {
 		t.Errorf("%q, %v", got, faults)
 	}

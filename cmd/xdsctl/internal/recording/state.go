@@ -19,6 +19,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // State is what servers have, by type URL. It is not changed once it is made.
@@ -128,10 +129,10 @@ func (r *reader) response(f Frame) (faults []error) {
 		return faults
 	}
 	for _, old := range slices.Backward(r.versions) {
-		if old.server != v.server || old.typeURL != v.typeURL {
+		if old.typeURL != v.typeURL || old.server != v.server && !alike(old.changed, v.changed) {
 			continue
 		}
-		if v.version != "" && old.version == v.version {
+		if old.server == v.server && v.version != "" && old.version == v.version {
 			maps.Copy(old.changed, v.changed)
 			for _, name := range v.removed {
 				delete(old.changed, name)
@@ -258,45 +259,97 @@ func (v *version) add(r *discoveryv3.Resource, of string, text json.RawMessage) 
 // source is a type at a server.
 type source struct{ server, typeURL string }
 
-// moments makes states of the versions: of each type what the servers together have, the one that
-// was heard of first before the others. What a server said first of a type it had from the beginning.
+// moments makes states of the versions. What a server said first of names that no other had spoken of, it had from the
+// beginning.
 func (r *reader) moments(begin time.Time) []Moment {
-	held := map[source]Type{}
-	var order []source
+	h := held{types: map[source]Type{}}
+	first := State{}
+	var later []*version
 	for _, v := range r.versions {
 		s := source{v.server, v.typeURL}
-		if _, ok := held[s]; !ok {
-			held[s], order = v.after(Type{}), append(order, s)
-			v.begin = time.Time{}
-		}
-	}
-	first := State{}
-	for _, s := range order {
-		first[s.typeURL] = together(held, order, s.typeURL)
-	}
-	moments := []Moment{{State: first}}
-	for _, v := range r.versions {
-		if v.begin.IsZero() {
+		if _, ok := h.types[s]; !ok && !h.speaksInPlace(v) {
+			h.take(s, v.after(Type{}))
+			first[v.typeURL] = h.together(v.typeURL)
 			continue
 		}
+		later = append(later, v)
+	}
+	moments := []Moment{{State: first}}
+	for _, v := range later {
 		s := source{v.server, v.typeURL}
-		held[s] = v.after(held[s])
+		h.take(s, v.after(h.types[s]))
 		last := moments[len(moments)-1]
 		next := Moment{max(v.begin.Sub(begin), last.After), maps.Clone(last.State)}
-		next.State[v.typeURL] = together(held, order, v.typeURL)
+		next.State[v.typeURL] = h.together(v.typeURL)
 		moments = append(moments, next)
 	}
 	return moments
 }
 
-// together is what all servers have of a type.
-func together(held map[source]Type, order []source, typeURL string) Type {
-	all := Type{Resources: map[string]Resource{}}
+// held is what servers have.
+type held struct {
+	types map[source]Type
+	order []source // the one that spoke last is the last
+}
+
+func (h *held) take(s source, t Type) {
+	h.types[s] = t
+	h.order = append(slices.DeleteFunc(h.order, func(o source) bool { return o == s }), s)
+}
+
+// authorities are those of the names that a server speaks of: "" of names without one, which it speaks of if it has none.
+func authorities(resources map[string]Resource) map[string]bool {
+	all := map[string]bool{}
+	for name := range resources {
+		authority, _ := xdstp.AuthorityOf(name)
+		all[authority] = true
+	}
+	if len(all) == 0 {
+		all[""] = true
+	}
+	return all
+}
+
+// speaksInPlace says whether another server has spoken of names like those of a version: one of the servers stands in for the
+// other.
+func (h *held) speaksInPlace(v *version) bool {
+	return slices.ContainsFunc(h.order, func(s source) bool {
+		return s.typeURL == v.typeURL && s.server != v.server && alike(h.types[s].Resources, v.changed)
+	})
+}
+
+// alike says whether two servers speak of names of one authority.
+func alike(a, b map[string]Resource) bool {
+	of := authorities(a)
+	for authority := range authorities(b) {
+		if of[authority] {
+			return true
+		}
+	}
+	return false
+}
+
+// together is what the client has of a type. Of the names of an authority the word of the server that spoke last counts:
+// of a type whose responses hold everything for all of them, else for those that it has.
+func (h *held) together(typeURL string) Type {
+	e, known := wellknown.ByTypeURL(typeURL)
+	whole := known && e.Kind.FullState()
+	all, said := Type{Resources: map[string]Resource{}}, map[string]bool{}
 	var versions []string
-	for _, s := range slices.Backward(order) {
-		if s.typeURL == typeURL {
-			maps.Copy(all.Resources, held[s].Resources)
-			versions = append(versions, held[s].Version)
+	for _, s := range slices.Backward(h.order) {
+		if s.typeURL != typeURL {
+			continue
+		}
+		t, counts := h.types[s], all.Version == "" && len(versions) == 0
+		for name, r := range t.Resources {
+			authority, _ := xdstp.AuthorityOf(name)
+			if _, ok := all.Resources[name]; !ok && !(whole && said[authority]) {
+				all.Resources[name], counts = r, true
+			}
+		}
+		maps.Copy(said, authorities(t.Resources))
+		if counts {
+			versions = append(versions, t.Version)
 		}
 	}
 	slices.Reverse(versions)
