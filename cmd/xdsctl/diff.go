@@ -121,7 +121,10 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 			return &statusError{statusFailed, err}
 		}
 	}
-	ds := differences(states[0], states[1], f.showSecrets)
+	ds, unknown := differences(states[0], states[1], f.showSecrets)
+	if unknown > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: %d secrets are not compared, since one side has %s in their place\n", unknown, resourcejson.Redacted)
+	}
 	if err := report.WriteDiff(cmd.OutOrStdout(), f.output.value, ds); err != nil {
 		return &statusError{statusFailed, err}
 	}
@@ -137,7 +140,7 @@ func scopesFault(source string, rs []resources.Resource) error {
 	for i := range rs {
 		r := &rs[i]
 		ref := report.Ref{Type: r.Type, Name: r.Name}
-		if other := held[ref]; other != nil && other.File == r.File && other.Scope != r.Scope && len(fieldChanges(other, r, true)) > 0 {
+		if other := held[ref]; other != nil && other.File == r.File && other.Scope != r.Scope && differ(other, r) {
 			return fmt.Errorf("%s: %s %q is not the same in the scopes %q and %q of the process; compare a file with the documents of one scope, as xdsctl csds prints them",
 				source, subscription.Short(r.Type), r.Name, other.Scope, r.Scope)
 		}
@@ -148,7 +151,7 @@ func scopesFault(source string, rs []resources.Resource) error {
 
 // differences are those between two states, by type and name. Of a resource that a state has more
 // than once the last counts.
-func differences(a, b []resources.Resource, showSecrets bool) []report.Difference {
+func differences(a, b []resources.Resource, showSecrets bool) (ds []report.Difference, unknown int) {
 	type pair struct{ a, b *resources.Resource }
 	pairs := map[report.Ref]pair{}
 	for i := range a {
@@ -159,7 +162,7 @@ func differences(a, b []resources.Resource, showSecrets bool) []report.Differenc
 		ref := report.Ref{Type: b[i].Type, Name: b[i].Name}
 		pairs[ref] = pair{pairs[ref].a, &b[i]}
 	}
-	ds := []report.Difference{}
+	ds = []report.Difference{}
 	for ref, p := range pairs {
 		d := report.Difference{Type: ref.Type, Name: ref.Name, Fields: []report.FieldChange{}}
 		switch {
@@ -169,23 +172,30 @@ func differences(a, b []resources.Resource, showSecrets bool) []report.Differenc
 			d.Change = report.ChangeRemoved
 		default:
 			d.Change = report.ChangeChanged
-			if d.Fields = fieldChanges(p.a, p.b, showSecrets); len(d.Fields) == 0 {
+			fields, n := fieldChanges(p.a, p.b, showSecrets)
+			if unknown += n; len(fields) == 0 {
 				continue
 			}
+			d.Fields = fields
 		}
 		ds = append(ds, d)
 	}
 	slices.SortFunc(ds, func(a, b report.Difference) int {
 		return report.Ref{Type: a.Type, Name: a.Name}.Compare(report.Ref{Type: b.Type, Name: b.Name})
 	})
-	return ds
+	return ds, unknown
 }
 
-func fieldChanges(a, b *resources.Resource, showSecrets bool) []report.FieldChange {
+func differ(a, b *resources.Resource) bool {
+	fields, _ := fieldChanges(a, b, true)
+	return len(fields) > 0
+}
+
+func fieldChanges(a, b *resources.Resource, showSecrets bool) (fields []report.FieldChange, unknown int) {
 	whole, shown := resourcejson.Options{ShowSecrets: true}, resourcejson.Options{ShowSecrets: showSecrets}
 	textA, textB := jsonOf(a, whole), jsonOf(b, whole)
 	if bytes.Equal(textA, textB) {
-		return nil
+		return nil, 0
 	}
 	return report.CompareJSON(textA, jsonOf(a, shown), textB, jsonOf(b, shown))
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -200,6 +201,26 @@ func TestDiffBesideSecrets(t *testing.T) {
 	status, out, errs := runOnce(t, "diff", without, with)
 	if status != 3 || !strings.Contains(out, `"sni":"shop"`) || !strings.Contains(out, `"inlineBytes":"[redacted]"`) || strings.Contains(out, "TUFSSzNS") {
 		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+}
+
+// What stands for a secret, as in a recording, is neither equal to one nor different, and the command says so. Two secrets are
+// compared.
+func TestDiffRedacted(t *testing.T) {
+	t.Parallel()
+	secret := func(text string) string {
+		return file(t, "a.json", `{"@type": "`+sds.Type.TypeURL()+`", "name": "a", "tlsCertificate": {"privateKey": {"inlineString": "`+text+`"}}}`)
+	}
+	const note = "1 secrets are not compared, since one side has [redacted] in their place"
+	for _, c := range []struct {
+		a, b   string
+		status int
+		note   bool
+	}{{"MARK3R", "[redacted]", 0, true}, {"[redacted]", "MARK3R", 0, true}, {"[redacted]", "[redacted]", 0, false}, {"MARK3R", "other", 3, false}} {
+		status, out, errs := runOnce(t, "diff", secret(c.a), secret(c.b))
+		if status != c.status || strings.Contains(errs, note) != c.note || strings.Contains(out+errs, "MARK3R") || (out != "") != (status == 3) {
+			t.Errorf("%q and %q: status %d, %s%s", c.a, c.b, status, out, errs)
+		}
 	}
 }
 

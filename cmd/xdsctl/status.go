@@ -25,7 +25,8 @@ const statusLong = `Print what a process says of each resource: its status, vers
 
 The statuses are those of CSDS: REQUESTED, ACKED, NACKED, DOES_NOT_EXIST, RECEIVED_ERROR, TIMEOUT. The
 age is that of the value that is held. With -o json it is a list of {scope, type, name, status, version,
-updated, error}.
+updated, error}. A URL gives only what is in use: what is missing, or was refused and never used, is not in it, and
+--check does not see it there.
 
 Exit status
   0  the process said it
@@ -59,6 +60,9 @@ func newStatus() *cobra.Command {
 			}
 			if check && slices.ContainsFunc(p.Resources, isBad) {
 				return &statusError{statusBad, nil}
+			}
+			if check && isURL(args[0]) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "xdsctl: Envoy's form has only what is in use; what is missing, or was refused and never used, is not in it")
 			}
 			return nil
 		},

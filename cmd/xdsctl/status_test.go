@@ -293,6 +293,19 @@ func TestDumpOfURL(t *testing.T) {
 	}
 }
 
+// Envoy's form does not have what is missing, so a good end of --check is told with that.
+func TestStatusCheckOfURL(t *testing.T) {
+	t.Parallel()
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"configs":[]}`)) }))
+	defer admin.Close()
+	for _, args := range [][]string{{"status", admin.URL}, {"status", "--check", admin.URL}} {
+		status, _, errs := runOnce(t, args...)
+		if status != 0 || strings.Contains(errs, "only what is in use") != (len(args) == 3) {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+	}
+}
+
 // Nothing of what is no dump is told.
 func TestDumpOfNoHTTP(t *testing.T) {
 	t.Parallel()

@@ -70,9 +70,10 @@ func marked(value, shown any) any {
 	return resourcejson.Redacted
 }
 
-// CompareJSON lists the fields in which two resources differ. The shown forms have the same shape,
+// CompareJSON lists the fields in which two resources differ, and counts those of which that cannot be known: one side has what
+// stands for a secret, as a recording has, and the other a secret. The shown forms have the same shape,
 // but for what is redacted.
-func CompareJSON(a, shownA, b, shownB []byte) []FieldChange {
+func CompareJSON(a, shownA, b, shownB []byte) (changes []FieldChange, unknown int) {
 	read := func(text []byte) (v any) {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
@@ -81,10 +82,13 @@ func CompareJSON(a, shownA, b, shownB []byte) []FieldChange {
 	}
 	c := comparison{}
 	c.compare("", side{read(a), read(shownA)}, side{read(b), read(shownB)})
-	return c.changes
+	return c.changes, c.unknown
 }
 
-type comparison struct{ changes []FieldChange }
+type comparison struct {
+	changes []FieldChange
+	unknown int
+}
 
 func (c *comparison) compare(path string, a, b side) {
 	switch av := a.value.(type) {
@@ -99,10 +103,17 @@ func (c *comparison) compare(path string, a, b side) {
 			return
 		}
 	}
-	if !same(a.value, b.value) {
-		c.changes = append(c.changes, FieldChange{path, a.text(), b.text()})
+	switch change := (FieldChange{path, a.text(), b.text()}); {
+	case same(a.value, b.value):
+	case a.standsForSecret() != b.standsForSecret() && bytes.Equal(change.A, change.B):
+		c.unknown++
+	default:
+		c.changes = append(c.changes, change)
 	}
 }
+
+// standsForSecret says that the value is as it is shown. Beside one that is shown alike and is another, it stands for a secret.
+func (s side) standsForSecret() bool { return same(s.value, s.shown) }
 
 func same(a, b any) bool { return string(encoded(a)) == string(encoded(b)) }
 
