@@ -160,7 +160,7 @@ func (e *Endpoints) changed(f func(*endpointsMore)) *endpointsMore {
 // heldEndpoints takes a new assignment.
 func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssignment, o Origin) {
 	if m := p.more; m != nil {
-		m.err, m.ambient = nil, nil
+		m.ambient = nil
 	}
 	c.become(p, stateHeld)
 	c.freshen(p)
@@ -172,6 +172,9 @@ func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssign
 		p.more.next = next.again(o)
 	default:
 		c.collect(p, &Endpoints{Origin: o, Message: msg})
+	}
+	if m := p.more; m != nil && p.cur != nil { // else why there are no endpoints stays so until there are
+		m.err = nil
 	}
 }
 
@@ -331,7 +334,7 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 	m := p.own()
 	if m.next != nil && !slices.ContainsFunc(m.to, func(l *resourcePart) bool { return l != nil && !c.answered(l.state) }) {
 		c.useCollections(m.leds, p, -1)
-		p.cur, m.leds, m.next, m.to = m.next, m.to, nil, nil
+		p.cur, m.leds, m.next, m.to, m.err = m.next, m.to, nil, nil, nil
 	}
 	if p.cur == nil || m.leds == nil {
 		return
@@ -346,7 +349,9 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 		full.Endpoints[i].LbEndpoints, full.Endpoints[i].LbConfig = nil, nil
 		if part := m.leds[i]; part != nil {
 			full.Endpoints[i].LbEndpoints = membersOf[*endpointv3.LbEndpoint](part)
-			notes = append(notes, part.err)
+			if !slices.Contains(notes, part.err) { // two localities may name one collection
+				notes = append(notes, part.err)
+			}
 		} else {
 			notes = append(notes, tooMany(c.config.maxNames))
 		}
