@@ -170,10 +170,10 @@ func (s *RESTServer) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client went away
 	}
-	s.polls.add(p)
 	s.mu.Lock()
 	answer := s.answer
 	s.mu.Unlock()
+	s.polls.add(p) // who has seen it may change the answer to the next
 	if answer != nil {
 		answer(w, r)
 		return
