@@ -17,11 +17,14 @@ import (
 // [github.com/xdswatch/xdswatch/store] has one, a directory.
 //
 // The client calls one of the methods at a time, on a goroutine of its own: while they block the client
-// keeps running, and [Client.Close] waits. A panic, or the end of that goroutine, is an error like others. A store that two clients share is called by both at
-// once. Those of one node share its sections too: what a complete collection of one lacks is forgotten for both, so they are to ask the same
-// servers, or to have a node ID or a store each. A method that fails returns an error, which the client logs; it costs the resources that
+// keeps running, and [Client.Close] waits. A panic, or the end of that goroutine, is an error like
+// others. A method that fails returns an error, which the client logs; it costs the resources that
 // were to be loaded or saved, and nothing else. What a store returns is decoded and validated like
 // a server's response.
+//
+// A store that two clients share is called by both at once. Clients with one node ID share its
+// sections too, and what a complete collection of one lacks is forgotten for both: so they are to ask
+// the same servers, or to have a node ID or a store each.
 type Store interface {
 	// Load calls yield for each kept resource of a section that has one of the names, or for all of
 	// them if names is nil, in any order. It may yield others too. The client does not change the

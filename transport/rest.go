@@ -70,8 +70,8 @@ func (c RESTConfig) withDefaults() RESTConfig {
 // in state of the world; a message sent on it is the request of the next poll. A poll
 // follows the last after the refresh delay and its jitter. A change of the subscription is
 // polled at once, and replaces a poll that the server holds back; an ACK waits for the next
-// poll. A poll says the last accepted version, unless the answer that nothing is new would mislead. A stream ends with the first poll that fails, or whose response is of another type than
-// the request.
+// poll. A poll says the last accepted version, unless the answer that nothing is new would mislead.
+// A stream ends with the first poll that fails, or whose response is of another type than the request.
 //
 // The client uses HTTP/2 if the server offers it under TLS, and no proxy. Safe for concurrent
 // use.

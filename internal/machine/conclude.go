@@ -2,8 +2,8 @@ package machine
 
 import "slices"
 
-// conclude works out three things, and changes nothing but the response: what the end of a collection means for its members, what follows for
-// names that the response leaves out, and which collections are complete with it.
+// conclude works out three things, and changes nothing but the response: what the end of a collection means for its
+// members, what follows for names that the response leaves out, and which collections are complete with it.
 func (r *reader) conclude() {
 	slices.SortStableFunc(r.statements, func(a, b statement) int { return int(a.kind) - int(b.kind) })
 	all := make([]statement, 0, len(r.statements))

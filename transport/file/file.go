@@ -13,8 +13,9 @@
 //
 // # Changes
 //
-// A file has changed if the hash of its content has. One that is written or moved into place anew with the same content counts as
-// a new response if a resource in it has a time to live, which begins anew then. The package looks at the file after
+// A file has changed if the hash of its content has. One that is written or moved into place anew
+// with the same content counts as a new response if a resource in it has a time to live, which
+// begins anew then. The package looks at the file after
 // notifications of the file system, for the directories in which the path, or a symbolic link in
 // it, may come to mean another file, and for [bootstrap.File.WatchedDirectory]; and also every
 // few seconds. It reads a file that was moved into its place at once if the file was not written

@@ -340,7 +340,7 @@ func (h *held) together(typeURL string) Type {
 		if s.typeURL != typeURL {
 			continue
 		}
-		t, counts := h.types[s], all.Version == "" && len(versions) == 0
+		t, counts := h.types[s], len(versions) == 0
 		for name, r := range t.Resources {
 			authority, _ := xdstp.AuthorityOf(name)
 			if _, ok := all.Resources[name]; !ok && !(whole && said[authority]) {
