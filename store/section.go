@@ -133,27 +133,34 @@ func (s *section) learn(w *window, info os.FileInfo) error {
 	if s.foreign = s.foreign || first && info != nil; s.foreign {
 		s.table, s.live = table{}, 0
 	}
-	now := time.Now()
+	now, oldest := time.Now(), int64(0)
+	if age := s.dir.options.MaxAge; age > 0 {
+		oldest = now.Add(-age).UnixNano()
+	}
 	for e := range s.all {
-		e.time = max(e.time, alive[e.session])
-		s.ahead = s.ahead || e.time > now.UnixNano()
+		s.ahead = s.ahead || max(e.time, alive[e.session]) > now.UnixNano()
+		if e.time = max(e.time, alive[e.session]); e.time < oldest {
+			s.bury(e) // LKG-6: it is too old
+		}
 	}
 	s.alive = alive[s.session]
-	s.buryOld(s.all, now)
 	return nil
 }
 
-// buryOld has entries be outdated that were good too long ago.
-func (s *section) buryOld(of iter.Seq[*entry], now time.Time) {
-	// LKG-6: nothing older than the maximum age.
+// young are those entries that were not good too long ago. Others stay in the table: what this process holds is good again
+// with its next word, as after a sleep of the machine.
+func (s *section) young(of iter.Seq[*entry]) iter.Seq[*entry] {
 	age := s.dir.options.MaxAge
 	if age <= 0 {
-		return
+		return of
 	}
-	oldest := now.Add(-age).UnixNano()
-	for e := range of {
-		if s.goodAt(e) < oldest {
-			s.bury(e)
+	// LKG-6: nothing older than the maximum age.
+	oldest := time.Now().Add(-age).UnixNano()
+	return func(yield func(*entry) bool) {
+		for e := range of {
+			if s.goodAt(e) >= oldest && !yield(e) {
+				return
+			}
 		}
 	}
 }
@@ -246,8 +253,7 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 			return err
 		}
 	}
-	s.buryOld(s.of(names), time.Now())
-	for e := range s.of(names) {
+	for e := range s.young(s.of(names)) {
 		s.yield(e, w.at(e.off, int64(e.size)), yield)
 	}
 	return cmp.Or(w.err, s.fault())

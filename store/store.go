@@ -125,9 +125,8 @@ func (d *Directory) Names(at client.StoreSection) (names []string, err error) {
 	if err = s.read(); err != nil {
 		return nil, err
 	}
-	s.buryOld(s.all, time.Now())
 	names = make([]string, 0, s.named)
-	for e := range s.all {
+	for e := range s.young(s.all) {
 		names = append(names, e.name)
 	}
 	return names, nil

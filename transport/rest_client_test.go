@@ -176,6 +176,8 @@ func TestRESTThroughClient(t *testing.T) {
 	})
 }
 
+const unreadable = `{"@type":"` + clusterURL + `","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}`
+
 // A resource that cannot be read costs no other, and the server hears of it.
 // spec: REST-4
 func TestRESTRefusedResource(t *testing.T) {
@@ -190,7 +192,7 @@ func TestRESTRefusedResource(t *testing.T) {
 		w.hears("updated b 1")
 		w.srv.Answer(answerBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
 			{"@type":"`+clusterURL+`","name":"a","alt_stat_name":"new"},
-			{"@type":"`+clusterURL+`","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}]}`))
+			`+unreadable+`]}`))
 		w.poll("a b @1")
 		w.hears(`ambient error b … no.such.Thing`, "updated a 2")
 		p, err := w.srv.Next(w.t.Context())
@@ -216,7 +218,7 @@ func TestRESTBackFromRefused(t *testing.T) {
 		w.poll("b @")
 		w.hears("updated b 1")
 		w.srv.Answer(answerBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
-			{"@type":"`+clusterURL+`","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}]}`))
+			`+unreadable+`]}`))
 		w.poll("b @1")
 		w.hears(`ambient error b … no.such.Thing`)
 		w.srv.Answer(nil)

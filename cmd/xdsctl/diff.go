@@ -123,7 +123,7 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 	}
 	ds, unknown := differences(states[0], states[1], f.showSecrets)
 	if unknown > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: %d secrets are not compared, since one side has %s in their place\n", unknown, resourcejson.Redacted)
+		fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: secrets that are not compared, since one side has %s in their place: %d\n", resourcejson.Redacted, unknown)
 	}
 	if err := report.WriteDiff(cmd.OutOrStdout(), f.output.value, ds); err != nil {
 		return &statusError{statusFailed, err}

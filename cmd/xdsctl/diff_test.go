@@ -211,7 +211,7 @@ func TestDiffRedacted(t *testing.T) {
 	secret := func(text string) string {
 		return file(t, "a.json", `{"@type": "`+sds.Type.TypeURL()+`", "name": "a", "tlsCertificate": {"privateKey": {"inlineString": "`+text+`"}}}`)
 	}
-	const note = "1 secrets are not compared, since one side has [redacted] in their place"
+	const note = "secrets that are not compared, since one side has [redacted] in their place: 1"
 	for _, c := range []struct {
 		a, b   string
 		status int
